@@ -1,0 +1,27 @@
+// Reading files whole: mapped (checkpoints) or copied (configurations).
+#ifndef HM_BASE_FILE_H
+#define HM_BASE_FILE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// A file mapped read-only. A mapping of an empty file has data == NULL and size == 0.
+struct hm_map {
+    const uint8_t *data;
+    size_t size;
+};
+
+// Maps a regular file. HM_IO names the path and the system's reason.
+hm_status hm_map_open(const char *path, struct hm_map *out, struct hm_error *err);
+void hm_map_close(struct hm_map *map);
+
+// Reads a regular file of at most `limit` bytes into memory, with a terminating zero byte that is not counted in
+// *size. The caller frees *text. HM_IO when it cannot be read, HM_RANGE when it is larger than the limit.
+hm_status hm_file_read(const char *path, size_t limit, char **text, size_t *size, struct hm_error *err);
+
+// "dir/name" in fresh memory (the caller frees it), or NULL when memory is short.
+char *hm_path_join(const char *dir, const char *name);
+
+#endif

@@ -1,0 +1,7 @@
+list(APPEND HALLMARK_SOURCES
+  base/error.c
+  base/file.c
+  base/json.c
+  base/memory.c
+  base/rational.c
+  base/sha256.c)
