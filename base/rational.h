@@ -26,7 +26,7 @@ hm_status hm_rational_parse(const char *text, struct hm_rational *out, struct hm
 // "3/10" or "2", in fresh memory (the caller frees it); NULL when memory is short.
 char *hm_rational_text(const struct hm_rational *r);
 
-double hm_rational_double(const struct hm_rational *r); // nearest double, for display and for sampling kernels
+double hm_rational_double(const struct hm_rational *r); // rounded toward zero, for display only
 int hm_rational_sign(const struct hm_rational *r);
 
 #endif
