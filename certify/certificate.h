@@ -1,0 +1,79 @@
+// The certificate of one step: what the draft's distribution would have to be for coverage to fail (docs/theory.md §2-§4, §6).
+//
+// All numbers are enclosures that a checker proves again from the same rows (docs/log.md). p is the target row, q the
+// draft row, A = A(p) the accepted prefix, k = |A|, and the draft proposes the first m tokens of q.
+#ifndef HM_CERTIFY_CERTIFICATE_H
+#define HM_CERTIFY_CERTIFICATE_H
+
+#include "base/error.h"
+#include "bounds/ival.h"
+#include "certify/row.h"
+#include "certify/rule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// KLf*, KLr* and TV* of docs/theory.md §2 with their witness: p outside the tied set, the level inside.
+struct hm_level {
+    struct hm_ival klf, klr, tv;   // nats, nats, share; +inf when coverage cannot fail (k + m > V)
+    struct hm_ival level_f;        // c, the arithmetic water level
+    struct hm_ival level_r;        // ln g, the logarithm of the geometric water level; -inf when some p_s = 0 in S
+    uint32_t tied_f[2], tied_r[2]; // the tied set: the first [0] tokens of A and the last [1] of S, in order
+};
+
+// A verdict on a certificate. VACUOUS: coverage cannot fail. INAPPLICABLE: the claim does not speak of these children.
+enum hm_certified { HM_CERT_NO, HM_CERT_YES, HM_CERT_VACUOUS, HM_CERT_INAPPLICABLE, HM_CERT_UNDECIDED };
+
+struct hm_margin { // docs/theory.md §3
+    struct hm_ival gap, klf, klr, tv;
+};
+
+struct hm_restricted { // docs/theory.md §4, on the draft vocabulary D
+    enum { HM_RESTRICTED_OK, HM_RESTRICTED_NO_MASS, HM_RESTRICTED_NO_ACCEPTED } status;
+    size_t k;            // |A cap D|
+    struct hm_level level;
+    struct hm_ival kl;   // KL(p_D || q)
+    enum hm_certified certified;
+};
+
+// One claim: a rule and an m at one step.
+struct hm_claim {
+    size_t m, k;
+    enum hm_verdict accepts;         // is the emitted token in A?
+    int32_t edge[2];                 // last accepted, first rejected token; -1 where there is none
+    struct hm_level level;           // set when k >= 1 and k + m <= V (see `vacuous`, `nothing`)
+    bool vacuous;                    // k + m > V: all three are +inf
+    bool nothing;                    // k = 0: all three are 0, nothing is ever certified
+    struct hm_margin margin;         // filled when asked for and k >= 1 and k + m <= V
+    bool has_margin;
+    struct hm_ival radius;           // stability radius of `accepts` in logits (docs/theory.md §6)
+    bool has_radius;                 // false for rules whose radius is not computed
+    bool has_draft;                  // the fields below are set only with a draft row
+    enum hm_verdict covered;         // at least one proposed token lies in A
+    enum hm_certified certified[3];  // forward, reverse, TV
+    bool has_restricted;
+    struct hm_restricted restricted;
+};
+
+// What a claim is asked about.
+struct hm_claim_query {
+    const struct hm_rule *rule;
+    struct hm_row *target;
+    struct hm_row *draft;      // NULL: target-only figures
+    const struct hm_row_distance *distance; // of target and draft; NULL with draft == NULL
+    int32_t token;             // the emitted token, or -1 (a node without a token: `accepts` and radius are skipped)
+    size_t m;                  // how many tokens the draft proposes, >= 1
+    const int32_t *children;   // the verified children's tokens [m] for m taken from the tree, else NULL
+    bool margin;               // fill the margin claim
+    const int32_t *draft_vocab; // ids of D, ascending, when the draft scores only these (docs/theory.md §4), else NULL
+    size_t draft_vocab_size;
+};
+
+// Computes one claim. With children that are not the first m of q in q's order, the verdicts are INAPPLICABLE.
+hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out, struct hm_error *err);
+
+// Certified by this claim's verdicts? (`yes` for any divergence)
+bool hm_claim_certified(const struct hm_claim *claim);
+
+#endif
