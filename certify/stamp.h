@@ -1,0 +1,129 @@
+// Stamping: certificates for the steps of a decode, computed beside it and written as a log (docs/log.md).
+//
+// The producer hands over records in log order, with copies of the rows it needs to keep nothing alive; worker threads
+// compute claims behind a bounded queue, and lines come out in order. The caller waits only when the queue is full. A
+// failure (disk full, a NaN logit) is kept and returned by the next call, and by hm_stamper_close.
+#ifndef HM_CERTIFY_STAMP_H
+#define HM_CERTIFY_STAMP_H
+
+#include "base/error.h"
+#include "base/rational.h"
+#include "base/sha256.h"
+#include "certify/certificate.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hm_stamper;
+
+// A model as the header names it.
+struct hm_log_model {
+    const char *name;         // usually the folder's name
+    char sha256[HM_SHA256_HEX]; // of the weight files in index order
+    size_t vocab;
+    const char *architecture; // "Qwen3ForCausalLM"
+};
+
+enum { HM_M_TREE = 0 }; // an entry of hm_log_header.m: the number of children at the step's node
+
+// What a log claims and how its tokens were made: line 1. Everything is borrowed during hm_stamper_open only.
+struct hm_log_header {
+    const struct hm_rule *rules; // claimed at each step [rule_count >= 1]
+    size_t rule_count;
+    const uint32_t *m;           // HM_M_TREE or a fixed number [m_count >= 1]
+    size_t m_count;
+    bool margin;                 // add margin-only claims
+    const struct hm_rule *acceptance; // NULL: match
+    const struct hm_rational *temperature, *certify_temperature;
+    size_t top_k;                // 0: off
+    const struct hm_rational *top_p; // NULL: off
+    size_t top;                  // leading entries listed per step
+    bool all_nodes;              // node records for unvisited verified nodes
+    const struct hm_log_model *target, *draft; // draft NULL: no draft model
+    const char *tokenizer_sha256;
+    const char *drafter;         // "standalone", "ngram", "none"
+    size_t width, depth, budget;
+    const char *selection, *traversal; // "draft"; "exhaustive" or "cap:N"
+    const char *proposal;        // "topk" or "none"
+    const char *weights_dtype, *backend, *row_source; // "BF16", "cpu-fma256", "verify"
+};
+
+struct hm_stamp_options {
+    const char *path;      // the log file, replaced if it exists; NULL: certify and count only
+    bool keep_rows;        // write row shards beside the log (implies hashing)
+    bool hash_rows;        // hash rows without keeping them
+    unsigned threads;      // workers; 0: one
+    size_t queue_rows;     // rows that may wait; 0: a default bounded by memory (at most 256 MiB of rows)
+};
+
+struct hm_log_sequence {
+    uint32_t sequence, turn;
+    const char *id, *category;     // id of the prompt; may be ""
+    const int32_t *prompt;         // ids before the first step [prompt_length]
+    size_t prompt_length;
+    uint64_t seed;
+    const int32_t *eos;            // [eos_count]
+    size_t eos_count, max_tokens;
+    const char *const *stop;       // stop strings [stop_count]
+    size_t stop_count;
+};
+
+struct hm_log_round {
+    uint32_t sequence, round, t;   // t: index of the first token the round emits
+    size_t nodes;                  // root included
+    const int32_t *parent, *token; // [nodes]; parent[0] = -1
+    const float *logq;             // [nodes]; -INFINITY when unknown
+    size_t pool;                   // candidates the selection chose from
+    size_t accepted;               // draft tokens accepted before any cut (expected_accept at temperature 0)
+    double draft_seconds, verify_seconds; // into `run`
+};
+
+enum hm_source { HM_SOURCE_PREFILL, HM_SOURCE_ACCEPTED, HM_SOURCE_CONTINUATION };
+enum hm_finish { HM_FINISH_NONE, HM_FINISH_EOS, HM_FINISH_LENGTH, HM_FINISH_STOP };
+
+struct hm_log_step {
+    uint32_t sequence, t;
+    int64_t round;                 // -1: prefill
+    int32_t token;                 // -1: a node record
+    enum hm_source source;
+    size_t node, depth;
+    int64_t child;                 // accepted child's node index, or -1
+    size_t support;                // tokens left after the processors (vocab when off or at temperature 0)
+    const int32_t *children;       // tokens of the node's children in node order [child_count]
+    size_t child_count;
+    const float *target_row;       // [target vocab], copied
+    const float *draft_row;        // [draft vocab], copied; NULL: none, and draft_why says why
+    const char *draft_why;         // "prefill", "leaf", "not expanded", "no draft model" (static storage)
+    enum hm_finish finish;
+    const char *text;              // characters this token completed, UTF-8 (copied)
+    size_t text_size;
+};
+
+// Counts over the steps so far, per rule and m in header order (rules outer).
+struct hm_stamp_count {
+    uint64_t claims;               // steps with this claim (m from the tree may be 0)
+    uint64_t verdict[3][5];        // [forward, reverse, TV][enum hm_certified]
+    uint64_t certified;            // steps certified by any of the three
+    uint64_t covered;
+};
+
+struct hm_stamp_summary {
+    struct hm_stamp_count *count;  // [rule_count * m_count], freed by hm_stamp_summary_clear
+    size_t counts;
+    uint64_t sequences, rounds, steps, nodes, undecided;
+    double seconds;                // processor time of the workers
+};
+
+hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct hm_log_header *header,
+                          struct hm_stamper **out, struct hm_error *err);
+hm_status hm_stamper_sequence(struct hm_stamper *s, const struct hm_log_sequence *sequence, struct hm_error *err);
+hm_status hm_stamper_round(struct hm_stamper *s, const struct hm_log_round *round, struct hm_error *err);
+hm_status hm_stamper_step(struct hm_stamper *s, const struct hm_log_step *step, struct hm_error *err);
+
+// Waits for the queue, writes the end record (unless an earlier call failed: the log then stays truncated, which
+// readers recognise), finishes the shards and frees s. The summary may be NULL.
+hm_status hm_stamper_close(struct hm_stamper *s, struct hm_stamp_summary *summary, struct hm_error *err);
+void hm_stamp_summary_clear(struct hm_stamp_summary *summary);
+
+#endif
