@@ -27,6 +27,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 VOCAB = 2048
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]  # ids 0, 1, 2; the first ends every document
 WINDOW = 256                                               # training length in tokens, cut anywhere in the text
+ROPE_THETA = 10000.0
 HELD_OUT_EVERY = 40                                        # chapters
 QWEN2_SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
                r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -92,8 +93,9 @@ def windows(stream, count, generator):
 def new_model(shape, seed):
     torch.manual_seed(seed)
     config = Qwen3Config(vocab_size=VOCAB, max_position_embeddings=4096, tie_word_embeddings=True, rms_norm_eps=1e-6,
-                         rope_theta=10000.0, bos_token_id=None, eos_token_id=0, pad_token_id=0,
+                         rope_theta=ROPE_THETA, bos_token_id=None, eos_token_id=0, pad_token_id=0,
                          initializer_range=0.02, use_cache=False, **shape)
+    config._attn_implementation = "eager"  # faster than the fused CPU kernel at this size, backwards above all
     return Qwen3ForCausalLM(config)
 
 
@@ -168,7 +170,7 @@ def optimise(model, loss_of, checkpoint, minutes, peak_lr, report):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         step += 1
-        if step % 200 == 0:
+        if step % 500 == 0:
             print(f"{checkpoint.stem}: step {step}, {clock.used() / 60:.1f} min, loss {loss.item():.3f}, {report(model)}",
                   flush=True)
         if clock.used() - saved > 120:
@@ -186,7 +188,7 @@ def train_target(model, stream, args, report):
         logits = logits_of(model, batch[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
 
-    return optimise(model, loss_of, args.work / "target.pt", args.minutes, 3e-3, report)
+    return optimise(model, loss_of, args.work / "target.pt", args.minutes, 2e-3, report)
 
 
 @torch.no_grad()
@@ -221,17 +223,19 @@ def train_draft(model, target, stream, samples, args, report):
         student = logits_of(model, ids).log_softmax(-1).flatten(0, 1)
         return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
 
-    return optimise(model, loss_of, args.work / "draft.pt", args.draft_minutes, 4e-3, report)
+    return optimise(model, loss_of, args.work / "draft.pt", args.draft_minutes, 3e-3, report)
 
 
 def write_folder(model, tokenizer_path, folder):
     """A Hugging Face folder with bf16 weights; `model` itself is rounded, so what is evaluated is what is on disk."""
     folder.mkdir(parents=True, exist_ok=True)
     model.bfloat16().save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
     config = json.loads((folder / "config.json").read_text())
-    config.pop("transformers_version", None)
-    config["use_cache"] = True
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    for key in ("transformers_version", "layer_types", "rope_parameters", "dtype"):  # back to the form older tools read
+        config.pop(key, None)
+    config.update(rope_scaling=None, rope_theta=ROPE_THETA, torch_dtype="bfloat16", use_cache=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     (folder / "generation_config.json").write_text(json.dumps(
         {"do_sample": False, "eos_token_id": [0, 2], "pad_token_id": 0}, indent=2) + "\n")
     (folder / "tokenizer.json").write_bytes(tokenizer_path.read_bytes())
@@ -261,7 +265,7 @@ def main():
     parser.add_argument("--text", help="verses, one a line, as `bible -f gen1:1-rev22:21` prints them (default: run it)")
     parser.add_argument("--minutes", type=float, default=40, help="for the target (default 40)")
     parser.add_argument("--draft-minutes", type=float, default=20, help="for the draft (default 20)")
-    parser.add_argument("--batch", type=int, default=16, help=f"windows of {WINDOW} tokens a step (default 16)")
+    parser.add_argument("--batch", type=int, default=8, help=f"windows of {WINDOW} tokens a step (default 8)")
     parser.add_argument("--sample-rounds", type=int, default=60, help="rounds of 64 sampled windows (default 60)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("build/tiny"), help="checkpoints (default build/tiny)")
