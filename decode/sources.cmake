@@ -1,0 +1,3 @@
+include(decode/tokenizer.cmake OPTIONAL)
+include(decode/model.cmake OPTIONAL)
+include(decode/session.cmake OPTIONAL)
