@@ -1,0 +1,118 @@
+// The standalone drafter: see drafter.h. Slots: the committed context, then every expanded candidate in the order it
+// was fed; they are dropped after each proposal, so what the target accepts is simply fed again with the next one.
+#include "decode/drafter.h"
+
+#include "base/memory.h"
+#include "decode/model.h"
+#include "decode/topk.h"
+
+#include <stdlib.h>
+
+struct standalone_drafter {
+    struct hm_drafter base;
+    struct hm_model *model;
+    struct hm_cache *cache;
+    size_t width;
+    // Scratch for one level, [width] each.
+    int32_t *token, *parent, *child;
+    uint32_t *index;
+    float *logq;
+};
+
+// Adds the children that a row proposes and notes the row with its candidate (-1: the root).
+static hm_status add_children(struct standalone_drafter *d, struct hm_pool *pool, int32_t parent, struct hm_error *err)
+{
+    const float *row = pool->rows + pool->row_count * pool->vocab;
+    if (parent >= 0) pool->candidate[parent].row = (int32_t)pool->row_count;
+    pool->row_count++;
+    size_t count = hm_topk(row, pool->vocab, d->width, d->child, d->logq);
+    return hm_pool_add(pool, parent, d->child, d->logq, count, err);
+}
+
+// The root's row: feeds what the cache does not hold yet, at least the root itself.
+static hm_status expand_root(struct standalone_drafter *d, const int32_t *context, size_t length, struct hm_pool *pool,
+                             struct hm_error *err)
+{
+    float *row = hm_pool_reserve_rows(pool, 1, err);
+    if (!row) return HM_MEMORY;
+    size_t known = hm_cache_length(d->cache);
+    if (known >= length) hm_cache_truncate(d->cache, known = length - 1);
+    hm_status rc = hm_model_prefill(d->model, d->cache, context + known, length - known, row, NULL, NULL, err);
+    return rc ? rc : add_children(d, pool, -1, err);
+}
+
+// One pass over the beam; rows and children of each member are added in beam order.
+static hm_status expand_beam(struct standalone_drafter *d, struct hm_pool *pool, struct hm_error *err)
+{
+    size_t n = pool->beam_count;
+    float *rows = hm_pool_reserve_rows(pool, n, err);
+    if (!rows) return HM_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        const struct hm_candidate *c = &pool->candidate[pool->beam[i]];
+        d->token[i] = c->token;
+        // Row r >= 1 of the pool was made by scratch row r - 1: both count expanded candidates in order.
+        d->parent[i] = c->parent < 0 ? -1 : pool->candidate[c->parent].row - 1;
+        d->index[i] = (uint32_t)i;
+    }
+    struct hm_pass pass = {
+        .token = d->token, .parent = d->parent, .rows = n, .logits_for = d->index, .logits_count = n};
+    hm_status rc = hm_model_forward(d->model, d->cache, &pass, rows, err);
+    for (size_t i = 0; i < n && !rc; i++) rc = add_children(d, pool, (int32_t)pool->beam[i], err);
+    return rc;
+}
+
+static hm_status propose(struct hm_drafter *base, const int32_t *context, size_t length, size_t depth,
+                         struct hm_pool *pool, struct hm_error *err)
+{
+    struct standalone_drafter *d = (struct standalone_drafter *)base;
+    hm_pool_reset(pool);
+    hm_status rc = expand_root(d, context, length, pool, err);
+    for (size_t level = 0; level < depth && !rc; level++) {
+        hm_pool_advance(pool);
+        if (pool->beam_count == 0) break;
+        rc = expand_beam(d, pool, err);
+    }
+    hm_cache_drop_scratch(d->cache);
+    return rc;
+}
+
+static void restart(struct hm_drafter *base)
+{
+    hm_cache_truncate(((struct standalone_drafter *)base)->cache, 0);
+}
+
+static void close_standalone(struct hm_drafter *base)
+{
+    struct standalone_drafter *d = (struct standalone_drafter *)base;
+    hm_cache_close(d->cache);
+    free(d->token);
+    free(d->parent);
+    free(d->child);
+    free(d->index);
+    free(d->logq);
+    free(d);
+}
+
+hm_status hm_drafter_open_standalone(struct hm_model *model, size_t positions, size_t width, size_t depth,
+                                     struct hm_drafter **out, struct hm_error *err)
+{
+    static const struct hm_drafter_ops ops = {.propose = propose, .restart = restart, .close = close_standalone};
+    struct standalone_drafter *d = hm_calloc(1, sizeof *d);
+    *out = NULL;
+    if (!d) return hm_fail(err, HM_MEMORY, "out of memory for a drafter");
+    d->base = (struct hm_drafter){.ops = &ops, .name = "standalone", .vocab = hm_model_info(model)->vocab};
+    d->model = model;
+    d->width = width;
+    d->token = hm_calloc(width, sizeof *d->token);
+    d->parent = hm_calloc(width, sizeof *d->parent);
+    d->child = hm_calloc(width, sizeof *d->child);
+    d->index = hm_calloc(width, sizeof *d->index);
+    d->logq = hm_calloc(width, sizeof *d->logq);
+    hm_status rc = HM_OK;
+    if (!d->token || !d->parent || !d->child || !d->index || !d->logq)
+        rc = hm_fail(err, HM_MEMORY, "out of memory for a drafter of width %zu", width);
+    if (!rc) rc = hm_cache_open(model, positions + width * depth, &d->cache, err);
+    if (rc) close_standalone(&d->base);
+    else *out = &d->base;
+    return rc;
+}

@@ -1,0 +1,92 @@
+// The pool of draft candidates: see pool.h.
+#include "decode/pool.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+hm_status hm_pool_init(struct hm_pool *pool, size_t width, size_t vocab, struct hm_error *err)
+{
+    *pool = (struct hm_pool){.width = width, .vocab = vocab};
+    pool->beam = hm_calloc(width, sizeof *pool->beam);
+    return pool->beam ? HM_OK : hm_fail(err, HM_MEMORY, "out of memory for a draft pool of width %zu", width);
+}
+
+void hm_pool_clear(struct hm_pool *pool)
+{
+    free(pool->candidate);
+    free(pool->beam);
+    free(pool->rows);
+    *pool = (struct hm_pool){0};
+}
+
+void hm_pool_reset(struct hm_pool *pool)
+{
+    pool->count = pool->level = pool->beam_count = pool->row_count = 0;
+}
+
+float *hm_pool_reserve_rows(struct hm_pool *pool, size_t count, struct hm_error *err)
+{
+    size_t rows, floats;
+    void *grown = pool->rows;
+    if (!hm_add_size(pool->row_count, count, &rows) || !hm_mul_size(rows, pool->vocab, &floats) ||
+        !hm_grow(&grown, &pool->row_capacity, floats, sizeof *pool->rows)) {
+        hm_fail(err, HM_MEMORY, "out of memory for %zu draft rows of %zu logits", count, pool->vocab);
+        return NULL;
+    }
+    pool->rows = grown;
+    return pool->rows + pool->row_count * pool->vocab;
+}
+
+hm_status hm_pool_add(struct hm_pool *pool, int32_t parent, const int32_t *token, const float *logq, size_t count,
+                      struct hm_error *err)
+{
+    void *grown = pool->candidate;
+    if (!hm_grow(&grown, &pool->capacity, pool->count + count, sizeof *pool->candidate))
+        return hm_fail(err, HM_MEMORY, "out of memory for a draft pool of %zu candidates", pool->count + count);
+    pool->candidate = grown;
+    double base = parent < 0 ? 0.0 : pool->candidate[parent].score;
+    uint32_t depth = parent < 0 ? 1 : pool->candidate[parent].depth + 1;
+    for (size_t i = 0; i < count; i++) {
+        float step = isnan(logq[i]) ? -INFINITY : logq[i];
+        pool->candidate[pool->count++] = (struct hm_candidate){
+            .token = token[i], .parent = parent, .row = -1, .depth = depth, .logq = step, .score = base + step};
+    }
+    return HM_OK;
+}
+
+// Is candidate a before candidate b in the pool's order?
+static int before(const struct hm_pool *pool, size_t a, size_t b)
+{
+    double x = pool->candidate[a].score, y = pool->candidate[b].score;
+    return x > y || (x == y && a < b);
+}
+
+// Keeps the `most` best of the candidates first .. count-1 in best[], by insertion: most is small.
+static size_t keep_best(const struct hm_pool *pool, size_t first, size_t most, size_t *best)
+{
+    size_t kept = 0;
+    for (size_t i = first; i < pool->count; i++) {
+        if (!isfinite(pool->candidate[i].score)) continue;
+        size_t at = kept;
+        while (at > 0 && before(pool, i, best[at - 1])) at--;
+        if (at >= most) continue;
+        size_t last = kept < most ? kept++ : most - 1;
+        memmove(best + at + 1, best + at, (last - at) * sizeof *best);
+        best[at] = i;
+    }
+    return kept;
+}
+
+void hm_pool_advance(struct hm_pool *pool)
+{
+    pool->beam_count = keep_best(pool, pool->level, pool->width, pool->beam);
+    pool->level = pool->count;
+}
+
+size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best)
+{
+    return keep_best(pool, 0, most, best);
+}

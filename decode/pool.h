@@ -1,0 +1,54 @@
+// The pool of draft candidates: a beam expansion over token paths (docs/decoders.md, "Pool").
+//
+// Level 1 holds the `width` likeliest tokens after the root; each of `depth` expansions gives `width` children to the
+// `width` best candidates of the newest level. A candidate's score is the sum of the draft's log-probabilities along its
+// path. Candidates are compared by (score descending, index ascending); parents precede children and never score less,
+// so every prefix of that order is closed under parents.
+#ifndef HM_DECODE_POOL_H
+#define HM_DECODE_POOL_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hm_candidate {
+    int32_t token;
+    int32_t parent;  // index in the pool, -1: child of the root
+    int32_t row;     // index into hm_pool.rows of the draft's row after this candidate, -1: not expanded or no rows
+    uint32_t depth;  // 1 for children of the root
+    float logq;      // log-probability given the parent
+    double score;    // sum of logq along the path; -inf for NaN
+};
+
+struct hm_pool {
+    struct hm_candidate *candidate; // [count]
+    size_t count, capacity;
+    size_t width;                   // children per expansion
+    size_t level;                   // first candidate of the newest level
+    size_t *beam;                   // the candidates to expand next [beam_count <= width], best first
+    size_t beam_count;
+    float *rows;                    // draft rows [row_count][vocab]; row 0 is the root's when there are rows
+    size_t row_count, row_capacity; // row_capacity in floats
+    size_t vocab;                   // 0: the drafter has no rows
+};
+
+hm_status hm_pool_init(struct hm_pool *pool, size_t width, size_t vocab, struct hm_error *err);
+void hm_pool_clear(struct hm_pool *pool);
+void hm_pool_reset(struct hm_pool *pool); // forgets all candidates and rows
+
+// Room for `count` further rows of vocab floats, not yet counted; NULL with err filled when memory is short. The pointer
+// is good until the next call.
+float *hm_pool_reserve_rows(struct hm_pool *pool, size_t count, struct hm_error *err);
+
+// Adds the children of one parent (-1: the root) in the order given, best first.
+hm_status hm_pool_add(struct hm_pool *pool, int32_t parent, const int32_t *token, const float *logq, size_t count,
+                      struct hm_error *err);
+
+// Ends a level: chooses the best candidates of the newest level with a finite score as the next beam.
+void hm_pool_advance(struct hm_pool *pool);
+
+// Writes the indices of the best candidates with a finite score, best first; returns how many (at most `most`).
+size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best);
+
+#endif
