@@ -15,6 +15,7 @@ struct hm_drafter {
     const struct hm_drafter_ops *ops;
     const char *name;  // "standalone", "ngram"
     size_t vocab;      // width of its rows; 0: it has none
+    size_t positions;  // the longest context plus depth it can draft for
 };
 
 struct hm_drafter_ops {
@@ -28,9 +29,9 @@ struct hm_drafter_ops {
 
 // A complete model with the target's vocabulary (docs/decoders.md, "Standalone drafters"). It keeps a cache of the committed
 // tokens, feeds the new ones in one pass, expands the tree level by level in scratch slots and drops them. The model is
-// borrowed; positions is the longest context it must hold, width and depth bound its scratch slots.
-hm_status hm_drafter_open_standalone(struct hm_model *model, size_t positions, size_t width, size_t depth,
-                                     struct hm_drafter **out, struct hm_error *err);
+// borrowed; only ids below `usable` (the target's vocabulary) are proposed; positions is the longest context it must hold, width and depth bound its scratch slots.
+hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size_t positions, size_t width,
+                                     size_t depth, struct hm_drafter **out, struct hm_error *err);
 
 // No model: continuations of the longest earlier occurrence of the newest tokens (up to 4) in the context, weighted by
 // how often each followed. It has no rows.

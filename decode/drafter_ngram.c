@@ -131,7 +131,7 @@ hm_status hm_drafter_open_ngram(struct hm_drafter **out, struct hm_error *err)
     struct ngram_drafter *d = hm_calloc(1, sizeof *d);
     *out = NULL;
     if (!d) return hm_fail(err, HM_MEMORY, "out of memory for a drafter");
-    d->base = (struct hm_drafter){.ops = &ops, .name = "ngram"};
+    d->base = (struct hm_drafter){.ops = &ops, .name = "ngram", .positions = SIZE_MAX};
     *out = &d->base;
     return HM_OK;
 }

@@ -12,7 +12,7 @@ struct standalone_drafter {
     struct hm_drafter base;
     struct hm_model *model;
     struct hm_cache *cache;
-    size_t width;
+    size_t width, usable; // children per parent; ids below this may be proposed
     // Scratch for one level, [width] each.
     int32_t *token, *parent, *child;
     uint32_t *index;
@@ -25,7 +25,7 @@ static hm_status add_children(struct standalone_drafter *d, struct hm_pool *pool
     const float *row = pool->rows + pool->row_count * pool->vocab;
     if (parent >= 0) pool->candidate[parent].row = (int32_t)pool->row_count;
     pool->row_count++;
-    size_t count = hm_topk(row, pool->vocab, d->width, d->child, d->logq);
+    size_t count = hm_topk(row, d->usable, d->width, d->child, d->logq);
     return hm_pool_add(pool, parent, d->child, d->logq, count, err);
 }
 
@@ -93,16 +93,19 @@ static void close_standalone(struct hm_drafter *base)
     free(d);
 }
 
-hm_status hm_drafter_open_standalone(struct hm_model *model, size_t positions, size_t width, size_t depth,
-                                     struct hm_drafter **out, struct hm_error *err)
+hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size_t positions, size_t width,
+                                     size_t depth, struct hm_drafter **out, struct hm_error *err)
 {
     static const struct hm_drafter_ops ops = {.propose = propose, .restart = restart, .close = close_standalone};
     struct standalone_drafter *d = hm_calloc(1, sizeof *d);
     *out = NULL;
     if (!d) return hm_fail(err, HM_MEMORY, "out of memory for a drafter");
-    d->base = (struct hm_drafter){.ops = &ops, .name = "standalone", .vocab = hm_model_info(model)->vocab};
+    const struct hm_model_info *info = hm_model_info(model);
+    d->base = (struct hm_drafter){.ops = &ops, .name = "standalone", .vocab = info->vocab,
+                                  .positions = positions < info->max_positions ? positions : info->max_positions};
     d->model = model;
     d->width = width;
+    d->usable = usable < d->base.vocab ? usable : d->base.vocab;
     d->token = hm_calloc(width, sizeof *d->token);
     d->parent = hm_calloc(width, sizeof *d->parent);
     d->child = hm_calloc(width, sizeof *d->child);

@@ -1,0 +1,60 @@
+// What counts as accepted at a node: see accept.h.
+#include "decode/accept.h"
+
+#include "certify/philox.h"
+#include "certify/row.h"
+
+#include <stdbool.h>
+
+// Among the children in A(p), the first in the row's order; -1 when there is none.
+static hm_status best_accepted(const struct hm_acceptance *how, const float *logits, size_t vocab,
+                               const int32_t *children, size_t child_count, int64_t *best, struct hm_error *err)
+{
+    struct hm_row *row = NULL;
+    hm_status rc = hm_row_open(logits, vocab, how->certify_temperature, &row, err);
+    *best = -1;
+    for (size_t i = 0; i < child_count && !rc; i++) {
+        enum hm_verdict accepted;
+        int32_t a = children[i], b = *best < 0 ? -1 : children[*best];
+        if (b >= 0 && (logits[b] > logits[a] || (logits[b] == logits[a] && b < a))) continue;
+        rc = hm_rule_accepts(how->rule, row, a, &accepted, err);
+        if (!rc && accepted == HM_YES) *best = (int64_t)i;
+    }
+    hm_row_close(row);
+    return rc;
+}
+
+// The support after the processors and, if wanted, the draw at (sequence, t) from it; the argmax at temperature 0.
+static hm_status draw(const struct hm_acceptance *how, const float *logits, size_t vocab, uint32_t sequence, uint32_t t,
+                      bool wanted, struct hm_decision *out, struct hm_error *err)
+{
+    bool sampled = hm_rational_sign(how->temperature) > 0;
+    struct hm_row *row = NULL;
+    hm_status rc = hm_row_open(logits, vocab, sampled ? how->temperature : how->certify_temperature, &row, err);
+    if (!rc && sampled) rc = hm_row_support(row, how->top_k, how->top_p, &out->support, err);
+    if (!rc && wanted) {
+        if (sampled) {
+            uint64_t bits = hm_philox_bits(how->seed, sequence, t, HM_DRAW_TARGET, 0);
+            rc = hm_row_draw(row, out->support, bits, &out->token, err);
+        } else {
+            out->token = hm_row_token(row, 0);
+        }
+    }
+    hm_row_close(row);
+    return rc;
+}
+
+hm_status hm_accept(const struct hm_acceptance *how, const float *row, size_t vocab, uint32_t sequence, uint32_t t,
+                    const int32_t *children, size_t child_count, struct hm_decision *out, struct hm_error *err)
+{
+    hm_status rc = HM_OK;
+    *out = (struct hm_decision){.token = -1, .child = -1, .support = vocab};
+    if (how->rule) rc = best_accepted(how, row, vocab, children, child_count, &out->child, err);
+    if (!rc) rc = draw(how, row, vocab, sequence, t, out->child < 0, out, err);
+    if (rc) return rc;
+    if (out->child >= 0) out->token = children[out->child];
+    if (how->rule) return HM_OK;
+    for (size_t i = 0; i < child_count; i++)
+        if (children[i] == out->token) out->child = (int64_t)i;
+    return HM_OK;
+}

@@ -1,0 +1,105 @@
+// One decode: rounds of drafting, one target pass over the tree, traversal and commit, until the sequence ends.
+//
+// The session emits events in the order of the log (docs/log.md): the round, then its steps. It knows nothing of
+// certificates; whoever listens makes them.
+#ifndef HM_DECODE_SESSION_H
+#define HM_DECODE_SESSION_H
+
+#include "base/error.h"
+#include "decode/accept.h"
+#include "decode/drafter.h"
+#include "decode/model.h"
+#include "decode/tokenizer.h"
+#include "decode/tree.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hm_session;
+
+enum hm_token_source { HM_TOKEN_PREFILL, HM_TOKEN_ACCEPTED, HM_TOKEN_CONTINUATION };
+enum hm_stop_reason { HM_STOP_NONE, HM_STOP_EOS, HM_STOP_LENGTH, HM_STOP_STRING };
+
+// A round before its steps. Pointers are good during the call.
+struct hm_round_event {
+    uint32_t round, t;        // t: index of the first token it emits
+    const struct hm_tree *tree;
+    size_t pool;              // candidates drafted
+    size_t accepted;          // draft tokens accepted, before any cut
+    bool full;                // the accepted path ended in a leaf
+    const float *rows;        // target rows [tree->nodes][vocab]
+    double draft_seconds, verify_seconds;
+};
+
+// One emitted token. Pointers are good during the call.
+struct hm_step_event {
+    uint32_t t;
+    int64_t round;            // -1: from the prompt's last row
+    int32_t token;
+    enum hm_token_source source;
+    size_t node, depth;       // whose row decided it
+    int64_t child;            // node index of the accepted child, -1
+    size_t support;
+    const int32_t *children;  // tokens of the node's children [child_count]
+    size_t child_count;
+    const float *target_row;  // [vocab]
+    const float *draft_row;   // [vocab], or NULL: draft_why
+    const char *draft_why;
+    enum hm_stop_reason stop; // not NONE: this is the last token
+    const char *text;         // characters completed by the token [text_size]
+    size_t text_size;
+};
+
+// A verified node, visited or not, after the steps of its round (only when asked for).
+struct hm_node_event {
+    uint32_t round;
+    size_t node, depth;
+    size_t support;
+    const int32_t *children;
+    size_t child_count;
+    const float *target_row, *draft_row;
+    const char *draft_why;
+};
+
+struct hm_listener {
+    void *user;
+    hm_status (*round)(void *user, const struct hm_round_event *event, struct hm_error *err);
+    hm_status (*step)(void *user, const struct hm_step_event *event, struct hm_error *err);
+    hm_status (*node)(void *user, const struct hm_node_event *event, struct hm_error *err); // NULL: not wanted
+    hm_status (*text)(void *user, const char *text, size_t size, struct hm_error *err); // to show: stop strings cut off
+    void (*prefill)(void *user, size_t done, size_t total);                                // NULL: no progress
+    const volatile bool *interrupted; // NULL, or a flag: the decode stops cleanly after the round in which it turns true
+};
+
+struct hm_session_options {
+    struct hm_model *target;          // all borrowed for the session's life
+    struct hm_drafter *drafter;       // NULL: plain decoding
+    const struct hm_tokenizer *tokenizer; // NULL: no text, no stop strings
+    struct hm_acceptance acceptance;
+    size_t width, depth, budget;      // of the tree
+    size_t cap;                       // traversal cap:N; 0: exhaustive
+    size_t positions;                 // longest context, prompt included
+    const int32_t *eos;               // [eos_count]
+    size_t eos_count;
+    const char *const *stop;          // stop strings [stop_count], none empty
+    size_t stop_count;
+};
+
+// What a decode did, for summaries.
+struct hm_session_counts {
+    uint64_t tokens, rounds, accepted, drafted, verified, full;
+    uint64_t reached[64];             // rounds whose accepted path has at least i + 1 tokens
+    double prefill_seconds, draft_seconds, verify_seconds, seconds;
+};
+
+hm_status hm_session_open(const struct hm_session_options *options, struct hm_session **out, struct hm_error *err);
+void hm_session_close(struct hm_session *session); // NULL is allowed
+
+// Decodes one sequence: `prompt` [length >= 1] ids, at most max_tokens >= 1 tokens; emits at least one.
+// Appends to *counts. *token receives the emitted ids in fresh memory (the caller frees it), also after an interrupt.
+hm_status hm_session_run(struct hm_session *session, uint32_t sequence, const int32_t *prompt, size_t length,
+                         size_t max_tokens, const struct hm_listener *listener, struct hm_session_counts *counts,
+                         int32_t **token, size_t *count, struct hm_error *err);
+
+#endif
