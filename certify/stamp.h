@@ -47,6 +47,7 @@ struct hm_log_header {
     const char *selection, *traversal; // "draft"; "exhaustive" or "cap:N"
     const char *proposal;        // "topk" or "none"
     const char *weights_dtype, *backend, *row_source; // "BF16", "cpu-fma256", "verify"
+    const char *accumulate;      // the type sums are kept in; NULL: "F32"
 };
 
 struct hm_stamp_options {
@@ -55,6 +56,7 @@ struct hm_stamp_options {
     bool hash_rows;        // hash rows without keeping them
     unsigned threads;      // workers; 0: one
     size_t queue_rows;     // rows that may wait; 0: a default bounded by memory (at most 256 MiB of rows)
+    uint64_t shard_bytes;  // size of a full row shard; 0: 1 GiB. A shard always holds at least one row
 };
 
 struct hm_log_sequence {
@@ -102,7 +104,7 @@ struct hm_log_step {
 
 // Counts over the steps so far, per rule and m in header order (rules outer).
 struct hm_stamp_count {
-    uint64_t claims;               // steps with this claim (m from the tree may be 0)
+    uint64_t claims;               // steps whose claim speaks of proposed tokens: m >= 1 (from the tree it may be 0)
     uint64_t verdict[3][5];        // [forward, reverse, TV][enum hm_certified]
     uint64_t certified;            // steps certified by any of the three
     uint64_t covered;
@@ -111,18 +113,28 @@ struct hm_stamp_count {
 struct hm_stamp_summary {
     struct hm_stamp_count *count;  // [rule_count * m_count], freed by hm_stamp_summary_clear
     size_t counts;
-    uint64_t sequences, rounds, steps, nodes, undecided;
+    uint64_t sequences, rounds, steps, nodes; // records written
+    uint64_t undecided;            // answers written as "undecided", in steps and nodes
     double seconds;                // processor time of the workers
+    size_t most_rows;              // the most rows that waited at one time
 };
 
+// Replaces the log and removes the row shards of an older log of the same name. One thread at a time may use a stamper.
+// HM_IO when another process writes this log; HM_USAGE or HM_UNSUPPORTED when the header makes no sense: no rule, a draft
+// vocabulary unlike the target's, a '%' in the name of a log that keeps rows (it would spoil the shards' name pattern).
 hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct hm_log_header *header,
                           struct hm_stamper **out, struct hm_error *err);
+
+// Records come in the order of docs/log.md and are checked for it: HM_USAGE or HM_RANGE names the first that is out of
+// place (a gap in t, a child beyond the vocabulary). After any failure the stamper writes nothing more.
 hm_status hm_stamper_sequence(struct hm_stamper *s, const struct hm_log_sequence *sequence, struct hm_error *err);
 hm_status hm_stamper_round(struct hm_stamper *s, const struct hm_log_round *round, struct hm_error *err);
 hm_status hm_stamper_step(struct hm_stamper *s, const struct hm_log_step *step, struct hm_error *err);
 
-// Waits for the queue, writes the end record (unless an earlier call failed: the log then stays truncated, which
-// readers recognise), finishes the shards and frees s. The summary may be NULL.
+// Waits for the queue, finishes the shards, writes the end record and frees s (NULL is allowed). There is no end record
+// when an earlier call failed (the failure is returned again) or when the last sequence has no step with a `finish` (an
+// interrupted decode, no failure): the log then stays truncated, which readers recognise. The summary may be NULL; it is
+// filled also on failure, with what was written, and cleared by hm_stamp_summary_clear in any case.
 hm_status hm_stamper_close(struct hm_stamper *s, struct hm_stamp_summary *summary, struct hm_error *err);
 void hm_stamp_summary_clear(struct hm_stamp_summary *summary);
 

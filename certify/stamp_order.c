@@ -1,0 +1,106 @@
+// The order of records: a log's producer is checked against docs/log.md as it goes, so that a mistake shows where it is
+// made and not in somebody's checker.
+#include "certify/stamp_record.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static hm_status expect(const char *what, int64_t expected, int64_t found, struct hm_error *err)
+{
+    if (expected == found) return HM_OK;
+    return hm_fail(err, HM_USAGE, "%s: expected %" PRId64 ", found %" PRId64, what, expected, found);
+}
+
+static hm_status check_token(const char *what, int32_t token, size_t vocab, struct hm_error *err)
+{
+    if (token >= 0 && (size_t)token < vocab) return HM_OK;
+    return hm_fail(err, HM_RANGE, "%s: expected a token below %zu, found %" PRId32, what, vocab, token);
+}
+
+hm_status hm_stamp_order_sequence(struct hm_stamp_order *order, const struct hm_log_sequence *sequence,
+                                  struct hm_error *err)
+{
+    hm_status rc = expect("sequence: number", order->sequences, sequence->sequence, err);
+    if (rc) return rc;
+    if (order->open)
+        return hm_fail(err, HM_USAGE, "sequence %" PRIu32 ": the one before it has no step that finishes it", sequence->sequence);
+    *order = (struct hm_stamp_order){.sequences = order->sequences + 1, .open = true};
+    return HM_OK;
+}
+
+static hm_status check_current(const struct hm_stamp_order *order, const char *what, uint32_t sequence, struct hm_error *err)
+{
+    if (order->sequences == 0) return hm_fail(err, HM_USAGE, "%s: no sequence has begun", what);
+    return expect(what, (int64_t)order->sequences - 1, sequence, err);
+}
+
+hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
+                               struct hm_error *err)
+{
+    hm_status rc = check_current(order, "round: sequence", round->sequence, err);
+    if (!rc && !order->open) rc = hm_fail(err, HM_USAGE, "round: its sequence is finished");
+    if (!rc) rc = expect("round: number", order->rounds, round->round, err);
+    if (!rc) rc = expect("round: t", order->t, round->t, err);
+    if (!rc && round->nodes == 0) rc = hm_fail(err, HM_USAGE, "round: expected at least its root, found no node");
+    for (size_t i = 0; i < round->nodes && !rc; i++) {
+        rc = check_token("round: token", round->token[i], vocab, err);
+        bool placed = i ? round->parent[i] >= 0 && (size_t)round->parent[i] < i : round->parent[i] == -1;
+        if (!rc && !placed)
+            rc = hm_fail(err, HM_RANGE, "round: parent of node %zu: expected %s, found %" PRId32, i,
+                         i ? "an earlier node" : "-1", round->parent[i]);
+        if (!rc && i && (isnan(round->logq[i]) || round->logq[i] == INFINITY))
+            rc = hm_fail(err, HM_RANGE, "round: logq of node %zu: expected a number or -inf, found %f", i, (double)round->logq[i]);
+    }
+    if (rc) return rc;
+    order->rounds++;
+    order->nodes = round->nodes;
+    return HM_OK;
+}
+
+static hm_status check_rows(const struct hm_log_step *step, const struct hm_stamp_config *config, struct hm_error *err)
+{
+    if (!step->target_row) return hm_fail(err, HM_USAGE, "step: expected a target row");
+    if (step->draft_row && !config->has_draft)
+        return hm_fail(err, HM_USAGE, "step: a draft row, though the header has no draft model");
+    if (!step->draft_row && !step->draft_why) return hm_fail(err, HM_USAGE, "step: expected a draft row or why there is none");
+    if (step->support < 1 || step->support > config->vocab)
+        return hm_fail(err, HM_RANGE, "step: support: expected 1 to %zu, found %zu", config->vocab, step->support);
+    for (size_t i = 0; i < step->child_count; i++) {
+        hm_status rc = check_token("step: child", step->children[i], config->vocab, err);
+        if (rc) return rc;
+    }
+    return HM_OK;
+}
+
+static hm_status check_node(const struct hm_stamp_order *order, const struct hm_log_step *step, struct hm_error *err)
+{
+    hm_status rc = expect("step: round", order->rounds - 1, step->round, err);
+    if (!rc && step->round >= 0 && step->node >= order->nodes)
+        rc = hm_fail(err, HM_RANGE, "step: node: expected below %zu, found %zu", order->nodes, step->node);
+    return rc;
+}
+
+hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_step *step,
+                              const struct hm_stamp_config *config, struct hm_error *err)
+{
+    hm_status rc = check_current(order, "step: sequence", step->sequence, err);
+    if (!rc) rc = check_node(order, step, err);
+    if (!rc) rc = check_rows(step, config, err);
+    if (rc) return rc;
+    if (step->token < 0) {
+        if (config->all_nodes && step->round >= 0) return HM_OK;
+        return hm_fail(err, HM_USAGE, "node: a node record, though %s", config->all_nodes ? "no round has begun" : "the header has none");
+    }
+    if (!order->open) return hm_fail(err, HM_USAGE, "step: its sequence is finished");
+    rc = check_token("step: token", step->token, config->vocab, err);
+    if (!rc) rc = expect("step: t", order->t, step->t, err);
+    bool prefill = step->source == HM_SOURCE_PREFILL;
+    if (!rc && (prefill != (step->round < 0) || prefill != (step->t == 0)))
+        rc = hm_fail(err, HM_USAGE, "step %" PRIu32 ": only the first step of a sequence comes from the prompt's last row", step->t);
+    if (!rc && step->child >= 0 && (size_t)step->child >= order->nodes)
+        rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": child: expected below %zu, found %" PRId64, step->t, order->nodes, step->child);
+    if (rc) return rc;
+    order->t++;
+    if (step->finish != HM_FINISH_NONE) order->open = false;
+    return HM_OK;
+}

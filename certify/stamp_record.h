@@ -1,0 +1,77 @@
+// The records of a log as JSON (private to certify/): each function adds one record, "{..." without its chain and
+// closing brace, to an empty line. docs/log.md is the specification; fields stand in the order of its tables.
+#ifndef HM_CERTIFY_STAMP_RECORD_H
+#define HM_CERTIFY_STAMP_RECORD_H
+
+#include "certify/log_json.h"
+#include "certify/stamp.h"
+
+// What steps need to know of the header, and copies of it: read-only once the stamper is open, so shared by threads.
+struct hm_stamp_config {
+    struct hm_rule *rules;   // [rule_count]
+    char **rule_text;        // their canonical spelling
+    size_t rule_count;
+    uint32_t *m;             // [m_count]
+    size_t m_count;
+    struct hm_rational certify_temperature;
+    size_t vocab, top;
+    bool margin, all_nodes;
+    bool relaxed;            // acceptance is a rule: steps carry their regret
+    bool greedy;             // temperature 0
+    bool has_draft;
+    bool keep_rows, hash_rows; // keep implies hash
+    uint64_t capacity;       // rows per shard
+};
+
+// Checks what a header must have and copies what steps need. hm_stamp_config_clear also after a failure.
+hm_status hm_stamp_config_set(struct hm_stamp_config *config, const struct hm_stamp_options *options,
+                              const struct hm_log_header *header, struct hm_error *err);
+void hm_stamp_config_clear(struct hm_stamp_config *config);
+
+// Where a log stands, for checking that records come in order (stamp_order.c). Starts as {0}.
+struct hm_stamp_order {
+    uint32_t sequences, t;   // sequences begun; steps of the current one
+    int64_t rounds;          // rounds of the current sequence
+    size_t nodes;            // of the current round
+    bool open;               // the current sequence still lacks its finish
+};
+
+// Each says whether the record may come now (HM_USAGE, HM_RANGE if not) and moves on.
+hm_status hm_stamp_order_sequence(struct hm_stamp_order *order, const struct hm_log_sequence *sequence,
+                                  struct hm_error *err);
+hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
+                               struct hm_error *err);
+hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_step *step,
+                              const struct hm_stamp_config *config, struct hm_error *err);
+
+// What the summary needs to know of one claim of one step.
+struct hm_stamp_tally {
+    size_t m;
+    bool has_draft, covered, certified;
+    enum hm_certified verdict[3];
+    unsigned undecided;      // answers written as "undecided"
+};
+
+// A step or node with its own copies of everything it points to.
+struct hm_stamp_step {
+    struct hm_log_step record;     // pointers into the three below
+    float *rows;                   // the target row, then the draft row if there is one
+    int32_t *children;
+    char *text;
+    uint64_t place[2];             // of the target row and of the draft row among the kept rows of their side, from 0
+    struct hm_stamp_tally *tally;  // [rule_count * m_count], filled by hm_stamp_step_line
+};
+
+// target_pattern NULL: rows are not kept.
+void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header, const struct hm_stamp_config *config,
+                          const char *target_pattern, const char *draft_pattern);
+void hm_stamp_sequence_line(struct hm_line *line, const struct hm_log_sequence *sequence);
+void hm_stamp_round_line(struct hm_line *line, const struct hm_log_round *round, const struct hm_stamp_config *config);
+void hm_stamp_end_line(struct hm_line *line, const struct hm_stamp_config *config,
+                       const struct hm_stamp_summary *summary, double elapsed_seconds);
+
+// Computes the certificates of a step or node. Errors name sequence, step (or round and node) and row.
+hm_status hm_stamp_step_line(struct hm_line *line, struct hm_stamp_step *step, const struct hm_stamp_config *config,
+                             struct hm_error *err);
+
+#endif
