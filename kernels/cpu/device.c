@@ -6,9 +6,13 @@
 
 #include <fenv.h>
 #include <float.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 enum {
     HUGE_PAGE = 2 << 20,
@@ -356,13 +360,22 @@ static const struct hm_device_ops cpu_ops = {
 
 static const char *const isa_names[] = {"portable", "avx2", "avx512"};
 
+#if defined(__x86_64__) && defined(HM_KERNELS_X86)
+// __builtin_cpu_supports knows "f16c" in newer compilers only. The AVX bits it checks include the system's support.
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 static enum hm_isa widest_isa(void)
 {
 #if defined(__x86_64__) && defined(HM_KERNELS_X86)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
         return HM_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
         return HM_ISA_AVX2;
 #endif
     return HM_ISA_PORTABLE;

@@ -9,7 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#if defined(HM_LANES_AVX512) || defined(HM_LANES_AVX2)
+#define INLINE static inline __attribute__((always_inline)) // accumulators must stay in registers
+#else
+#define INLINE static inline
+#endif
 
 #if defined(HM_LANES_AVX512)
 
