@@ -9,21 +9,12 @@
 
 #include "base/error.h"
 #include "decode/cache.h"
+#include "decode/config.h"
 #include "kernels/kernels.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { HM_EOS_MOST = 16 };
-
-// What generation_config.json recommends. Exposed, never applied by itself.
-struct hm_generation_defaults {
-    bool has_do_sample, has_temperature, has_top_p, has_top_k, has_repetition_penalty;
-    bool do_sample;
-    double temperature, top_p, repetition_penalty;
-    int64_t top_k;
-};
 
 struct hm_model_info {
     const char *name;         // last component of the folder's path
@@ -37,7 +28,7 @@ struct hm_model_info {
     size_t eos_count;
     int32_t bos;                // -1: none
     bool has_generation_defaults; // a generation_config.json was there
-    struct hm_generation_defaults generation;
+    struct hm_generation_defaults generation; // config.h
 };
 
 struct hm_model;

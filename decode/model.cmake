@@ -1,0 +1,12 @@
+list(APPEND HALLMARK_SOURCES
+  decode/cache.c
+  decode/checkpoint.c
+  decode/checkpoint_hash.c
+  decode/config.c
+  decode/config_generation.c
+  decode/config_rope.c
+  decode/model.c
+  decode/model_forward.c
+  decode/model_load.c
+  decode/model_rope.c
+  decode/safetensors.c)

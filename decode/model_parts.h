@@ -1,0 +1,79 @@
+// The insides of a model and of a cache, shared by the files that load and run them; not for others.
+#ifndef HM_DECODE_MODEL_PARTS_H
+#define HM_DECODE_MODEL_PARTS_H
+
+#include "decode/checkpoint.h"
+#include "decode/config.h"
+#include "decode/model.h"
+#include "decode/model_rope.h"
+
+// Rows computed together. Longer passes are cut; bits do not depend on where.
+enum { HM_CHUNK_ROWS = 96 };
+
+// One layer. Views point into hm_model.vectors; a NULL buffer means the architecture has no such vector.
+struct hm_layer {
+    struct hm_weight *qkv;     // [(heads + 2 kv_heads) * head_dim, hidden]: queries, keys, values
+    struct hm_weight *out;     // [hidden, heads * head_dim]
+    struct hm_weight *gate_up; // [2 * intermediate, hidden]
+    struct hm_weight *down;    // [hidden, intermediate]
+    struct hm_view attention_norm, mlp_norm;       // [hidden]
+    struct hm_view query_norm, key_norm;           // [head_dim]
+    struct hm_view qkv_bias, out_bias;             // [rows of qkv], [hidden]
+    struct hm_view gate_up_bias, down_bias;        // [2 * intermediate], [hidden]
+};
+
+struct hm_model {
+    struct hm_device *device;
+    struct hm_config config;
+    struct hm_model_info info;
+    char *name;
+    struct hm_layer *layer;      // [config.layers]
+    struct hm_weight *embedding; // [vocab, hidden]
+    struct hm_weight *head;      // [vocab, hidden]; the embedding itself when tied
+    struct hm_view final_norm;   // [hidden]
+    struct hm_buffer *vectors;   // all norms and biases, float32
+    double *frequency;           // [head_dim / 2] of the rotary embedding
+    float score_scale;           // 1 / sqrt(head_dim), rounded once
+};
+
+// Where a scratch row hangs: its depth below the committed tokens (0 = follows the last one) and whether it and all its
+// ancestors lie in the slots of their own positions, as in a causal chunk.
+struct hm_scratch_row {
+    int32_t parent;
+    uint32_t depth;
+    bool straight;
+};
+
+struct hm_cache {
+    struct hm_model *model;
+    size_t positions, length, scratch;
+    struct hm_buffer *keys, *values; // [layers][positions][kv_heads * head_dim]
+    struct hm_scratch_row *row;      // [scratch]
+    size_t row_capacity;
+    struct hm_rope rope;             // tables for the positions used so far, doubled as needed
+    float *rope_tables;
+
+    // Of one chunk, on the device: residual stream, normed rows, projections, attention output, MLP.
+    struct hm_buffer *stream, *normed, *qkv, *mixed, *gate_up, *active, *logits;
+    // Of one chunk, on the host.
+    uint32_t *tail; // ancestors' slots of all rows
+    size_t tail_capacity;
+};
+
+static inline size_t hm_qkv_width(const struct hm_config *c)
+{
+    return (c->heads + 2 * c->kv_heads) * c->head_dim;
+}
+
+static inline size_t hm_kv_width(const struct hm_config *c)
+{
+    return c->kv_heads * c->head_dim;
+}
+
+// model_load.c: checks every tensor and loads it; on failure what was loaded is left for hm_model_close.
+hm_status hm_model_load(struct hm_model *model, const struct hm_checkpoint *checkpoint, struct hm_error *err);
+
+// cache.c: makes the rotary tables cover `positions` positions. HM_MEMORY.
+hm_status hm_cache_rotate_to(struct hm_cache *cache, size_t positions, struct hm_error *err);
+
+#endif
