@@ -1,4 +1,5 @@
-// Byte-level BPE tokenizers, read from a Hugging Face `tokenizer.json`: the GPT-2, Qwen2/3, Llama-3 and SmolLM2 families.
+// Byte-level BPE tokenizers, read from a Hugging Face `tokenizer.json`: the GPT-2, Qwen2/3, Llama-3 and SmolLM2
+// families.
 //
 // Ids and decoded text equal those of the `tokenizers` library; what is not supported is refused when the file is
 // opened, never approximated. docs/tokenizer.md has the details. A tokenizer is immutable once open, so any number of
