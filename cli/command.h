@@ -1,0 +1,18 @@
+// The commands of `hallmark`, one file each. Each takes its own arguments (argv[0] is the command's name) and returns the
+// process's exit code (docs/log.md, "Checking").
+#ifndef HM_CLI_COMMAND_H
+#define HM_CLI_COMMAND_H
+
+#include "base/error.h"
+
+enum { HM_EXIT_OK = 0, HM_EXIT_FINDING = 1, HM_EXIT_USAGE = 2, HM_EXIT_UNDECIDED = 3 };
+
+int hm_cmd_bench(int argc, char **argv);
+int hm_cmd_decode(int argc, char **argv);
+int hm_cmd_report(int argc, char **argv);
+int hm_cmd_verify(int argc, char **argv);
+
+// Prints "hallmark: message" on standard error and returns HM_EXIT_USAGE.
+int hm_cli_fail(const struct hm_error *err);
+
+#endif

@@ -1,0 +1,372 @@
+// `hallmark decode`: models and prompts in; text, a certificate log and a summary out.
+#include "cli/command.h"
+#include "cli/conversation.h"
+#include "cli/decode_check.h"
+#include "cli/decode_options.h"
+#include "cli/decode_summary.h"
+#include "cli/prompts.h"
+#include "cli/stamping.h"
+#include "decode/chat.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "hallmark decode --model models/tiny-qwen3 --draft models/tiny-qwen3-draft \\\n"
+    "    --prompt \"In the beginning\" --log run.jsonl --keep-rows\n\n"
+    "Decodes and, with --log, stamps every token with a certificate that `hallmark verify` proves.\n\n"
+    "Models\n"
+    "  -m, --model DIR            target: a Hugging Face folder (Qwen3, Qwen2, Llama)\n"
+    "      --draft DIR            standalone drafter with the same vocabulary\n"
+    "      --drafter NAME         standalone (with --draft), ngram (no model) or none\n"
+    "  -t, --threads N            default: one per core\n"
+    "      --device cpu\n"
+    "  -c, --context N            positions to make room for\n"
+    "Prompt\n"
+    "  -p, --prompt TEXT | -f, --prompt-file FILE | --prompts FILE.jsonl [--limit N]\n"
+    "      --chat                 wrap in the model's chat format; --system TEXT\n"
+    "Sampling\n"
+    "  -n, --max-tokens N         default 128\n"
+    "      --temperature T        default 0 (greedy); numbers are exact: 0.8 is 4/5\n"
+    "      --top-k K, --top-p P   off by default\n"
+    "  -s, --seed S               default 0; the same tokens with and without a draft\n"
+    "      --stop STR             stop before this text (repeatable)\n"
+    "      --ignore-eos           go on after the end-of-sequence token\n"
+    "Tree\n"
+    "      --tree-budget B        nodes verified besides the root, default 16\n"
+    "      --tree-width K         children per node, default 4\n"
+    "      --tree-depth D         expansions after the first level, default 4\n"
+    "      --select draft         --traverse exhaustive|cap:N\n"
+    "      --accept RULE          match (default), greedy, additive:0.1, multiplicative:0.3,\n"
+    "                             topm:3, entropy:0.09,0.3, nucleus:0.9, topk-delta:10,0.6\n"
+    "Certificates\n"
+    "      --log FILE             write the certificate log\n"
+    "      --keep-rows            keep the rows beside it, so that it can be proved\n"
+    "      --hash-rows            only hash them\n"
+    "      --certify RULE         rules to claim (repeatable; default: the acceptance rule)\n"
+    "      --m tree|M             how many proposals a claim is about (repeatable)\n"
+    "      --margin               add margin-only certificates\n"
+    "      --certify-temperature T  of p and q in claims; default --temperature, or 1\n"
+    "      --certify-nodes path|all\n"
+    "Output\n"
+    "      --check                decode again without a draft and compare\n"
+    "      --json                 one JSON object per answer, then a summary object\n"
+    "      --quiet                no progress and no summary\n";
+
+static volatile bool interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    if (interrupted) { // the second time, at once
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    }
+    interrupted = true;
+}
+
+// Everything a decode holds, in the order of opening.
+struct decode {
+    struct hm_decode_options options;
+    struct hm_prompts prompts;
+    struct hm_device *device;
+    struct hm_model *target, *draft;
+    struct hm_tokenizer *tokenizer, *draft_tokenizer;
+    struct hm_drafter *drafter;
+    struct hm_session *session;
+    struct hm_stamping stamping;
+    enum hm_chat_format chat;
+    int32_t eos[HM_EOS_MOST + 1];
+    size_t eos_count;
+    size_t positions;
+    struct hm_session_counts counts;
+    struct hm_check_result check;
+    bool progress_shown;
+};
+
+// ---- opening
+
+static hm_status load_prompts(struct decode *d, struct hm_error *err)
+{
+    const struct hm_decode_options *o = &d->options;
+    if (o->prompt) return hm_prompts_from_text(o->prompt, &d->prompts, err);
+    if (o->prompt_file) return hm_prompts_from_file(o->prompt_file, &d->prompts, err);
+    return hm_prompts_from_jsonl(o->prompts, o->limit, &d->prompts, err);
+}
+
+static hm_status check_vocabulary(const char *dir, const struct hm_tokenizer *tokenizer, const struct hm_model *model,
+                                  struct hm_error *err)
+{
+    size_t rows = hm_model_info(model)->vocab, ids = (size_t)hm_tokenizer_size(tokenizer);
+    if (ids <= rows) return HM_OK;
+    return hm_fail(err, HM_SHAPE, "%s: tokenizer.json: expected at most %zu ids, as many as the model has rows, found %zu",
+                   dir, rows, ids);
+}
+
+static hm_status open_draft(struct decode *d, struct hm_error *err)
+{
+    const struct hm_decode_options *o = &d->options;
+    if (strcmp(o->drafter, "ngram") == 0) return hm_drafter_open_ngram(&d->drafter, err);
+    if (!o->draft) return HM_OK;
+    hm_status rc = hm_model_open(o->draft, d->device, &d->draft, err);
+    if (!rc) rc = hm_tokenizer_open(o->draft, &d->draft_tokenizer, err);
+    if (!rc) rc = check_vocabulary(o->draft, d->draft_tokenizer, d->draft, err);
+    if (rc) return rc;
+    size_t target_rows = hm_model_info(d->target)->vocab, draft_rows = hm_model_info(d->draft)->vocab;
+    rc = hm_tokenizer_same_text(d->tokenizer, (int32_t)target_rows, d->draft_tokenizer, (int32_t)draft_rows, err);
+    if (rc) return rc;
+    return hm_drafter_open_standalone(d->draft, target_rows, d->positions, o->width, o->depth, &d->drafter, err);
+}
+
+static void choose_eos(struct decode *d)
+{
+    const struct hm_model_info *info = hm_model_info(d->target);
+    if (d->options.ignore_eos) return;
+    for (size_t i = 0; i < info->eos_count; i++) d->eos[d->eos_count++] = info->eos[i];
+    if (!d->options.chat) return;
+    int32_t end = hm_chat_end(d->tokenizer, d->chat);
+    for (size_t i = 0; i < d->eos_count; i++)
+        if (d->eos[i] == end) return;
+    d->eos[d->eos_count++] = end;
+}
+
+static hm_status open_models(struct decode *d, struct hm_error *err)
+{
+    const struct hm_decode_options *o = &d->options;
+    hm_status rc = hm_device_open_cpu((unsigned)o->threads, HM_ISA_BEST, &d->device, err);
+    if (!rc) rc = hm_model_open(o->model, d->device, &d->target, err);
+    if (!rc) rc = hm_tokenizer_open(o->model, &d->tokenizer, err);
+    if (!rc) rc = check_vocabulary(o->model, d->tokenizer, d->target, err);
+    if (!rc && o->chat) rc = hm_chat_detect(d->tokenizer, &d->chat, err);
+    if (rc) return rc;
+    size_t most = hm_model_info(d->target)->max_positions;
+    if (o->context > most)
+        return hm_fail(err, HM_USAGE, "--context %zu: expected at most %zu, the model's positions", o->context, most);
+    d->positions = o->context ? o->context : most < 40960 ? most : 40960;
+    choose_eos(d);
+    return open_draft(d, err);
+}
+
+static hm_status open_session(struct decode *d, struct hm_drafter *drafter, struct hm_session **out, struct hm_error *err)
+{
+    const struct hm_decode_options *o = &d->options;
+    struct hm_session_options options = {
+        .target = d->target,
+        .drafter = drafter,
+        .tokenizer = d->tokenizer,
+        .acceptance = {.rule = o->match ? NULL : &o->acceptance,
+                       .temperature = &o->temperature,
+                       .certify_temperature = &o->certify_temperature,
+                       .top_k = o->top_k,
+                       .top_p = o->has_top_p ? &o->top_p : NULL,
+                       .seed = o->seed},
+        .width = o->width,
+        .depth = o->depth,
+        .budget = o->budget,
+        .cap = o->cap,
+        .positions = d->positions,
+        .eos = d->eos,
+        .eos_count = d->eos_count,
+        .stop = o->stop,
+        .stop_count = o->stop_count,
+    };
+    return hm_session_open(&options, out, err);
+}
+
+static hm_status open_all(struct decode *d, struct hm_error *err)
+{
+    hm_status rc = load_prompts(d, err);
+    if (!rc) rc = open_models(d, err);
+    if (!rc) rc = open_session(d, d->drafter, &d->session, err);
+    if (!rc && d->options.certified)
+        rc = hm_stamping_open(&d->options, hm_model_info(d->target), d->draft ? hm_model_info(d->draft) : NULL, d->drafter,
+                              d->tokenizer, d->device, &d->stamping, err);
+    return rc;
+}
+
+static void close_all(struct decode *d)
+{
+    hm_session_close(d->session);
+    hm_drafter_close(d->drafter);
+    hm_tokenizer_close(d->tokenizer);
+    hm_tokenizer_close(d->draft_tokenizer);
+    hm_model_close(d->target);
+    hm_model_close(d->draft);
+    hm_device_close(d->device);
+    hm_prompts_clear(&d->prompts);
+}
+
+// ---- events
+
+static hm_status on_round(void *user, const struct hm_round_event *event, struct hm_error *err)
+{
+    struct decode *d = user;
+    return d->stamping.stamper ? hm_stamping_round(&d->stamping, event, err) : HM_OK;
+}
+
+static hm_status on_step(void *user, const struct hm_step_event *event, struct hm_error *err)
+{
+    struct decode *d = user;
+    return d->stamping.stamper ? hm_stamping_step(&d->stamping, event, err) : HM_OK;
+}
+
+static hm_status on_node(void *user, const struct hm_node_event *event, struct hm_error *err)
+{
+    struct decode *d = user;
+    return hm_stamping_node(&d->stamping, event, err);
+}
+
+static hm_status on_text(void *user, const char *text, size_t size, struct hm_error *err)
+{
+    (void)user;
+    if (fwrite(text, 1, size, stdout) == size && fflush(stdout) == 0) return HM_OK;
+    return hm_fail(err, HM_IO, "cannot write the text to standard output: %s", strerror(errno));
+}
+
+static void on_prefill(void *user, size_t done, size_t total)
+{
+    struct decode *d = user;
+    if (done == total && !d->progress_shown) return; // short prompts pass in one piece
+    d->progress_shown = true;
+    fprintf(stderr, "\rreading the prompt: %zu of %zu tokens%s", done, total, done == total ? "\r\033[K" : "");
+    if (done == total) d->progress_shown = false;
+}
+
+// ---- running
+
+static hm_status log_sequence(struct decode *d, uint32_t sequence, const struct hm_prompt *prompt, size_t turn,
+                              const struct hm_conversation *c, struct hm_error *err)
+{
+    struct hm_log_sequence record = {
+        .sequence = sequence,
+        .turn = (uint32_t)turn,
+        .id = prompt->id,
+        .category = prompt->category,
+        .prompt = c->context,
+        .prompt_length = c->length,
+        .seed = d->options.seed,
+        .eos = d->eos,
+        .eos_count = d->eos_count,
+        .max_tokens = d->options.max_tokens,
+        .stop = d->options.stop,
+        .stop_count = d->options.stop_count,
+    };
+    d->stamping.sequence = sequence;
+    return hm_stamper_sequence(d->stamping.stamper, &record, err);
+}
+
+// Text without the special tokens and, at a stop string, only what stands before it.
+static hm_status answer_text(struct decode *d, struct hm_answer *answer, struct hm_error *err)
+{
+    int32_t *plain = malloc((answer->count + 1) * sizeof *plain);
+    size_t n = 0;
+    if (!plain) return hm_fail(err, HM_MEMORY, "out of memory for an answer");
+    for (size_t i = 0; i < answer->count; i++)
+        if (!hm_tokenizer_is_special(d->tokenizer, answer->token[i])) plain[n++] = answer->token[i];
+    hm_status rc = hm_tokenizer_decode(d->tokenizer, plain, n, &answer->text, &answer->size, err);
+    free(plain);
+    for (size_t i = 0; i < d->options.stop_count && !rc; i++) {
+        const char *at = memmem(answer->text, answer->size, d->options.stop[i], strlen(d->options.stop[i]));
+        if (at) answer->size = (size_t)(at - answer->text);
+    }
+    return rc;
+}
+
+static hm_status run_turn(struct decode *d, uint32_t sequence, const struct hm_prompt *prompt, size_t turn,
+                          struct hm_conversation *c, struct hm_error *err)
+{
+    struct hm_listener listener = {
+        .user = d,
+        .round = on_round,
+        .step = on_step,
+        .node = d->stamping.stamper && d->options.all_nodes ? on_node : NULL,
+        .text = d->options.json ? NULL : on_text,
+        .prefill = !d->options.quiet && isatty(STDERR_FILENO) ? on_prefill : NULL,
+        .interrupted = &interrupted,
+    };
+    struct hm_answer answer = {.sequence = sequence, .turn = turn, .prompt = prompt, .prompt_tokens = c->length};
+    hm_status rc = hm_conversation_ask(c, prompt->turn[turn], err);
+    if (!rc && d->stamping.stamper) rc = log_sequence(d, sequence, prompt, turn, c, err);
+    if (!rc)
+        rc = hm_session_run(d->session, sequence, c->context, c->length, d->options.max_tokens, &listener, &d->counts,
+                            &answer.token, &answer.count, err);
+    answer.prompt_tokens = c->length;
+    if (!rc) rc = answer_text(d, &answer, err);
+    if (!rc && d->options.json) rc = hm_print_answer(&answer, err);
+    if (!rc && !d->options.json) rc = on_text(d, "\n", 1, err);
+    if (!rc && d->options.check && !interrupted) {
+        struct hm_session *plain = NULL;
+        rc = open_session(d, NULL, &plain, err);
+        if (!rc) rc = hm_decode_check(plain, &answer, c->context, d->options.max_tokens, &d->check, err);
+        hm_session_close(plain);
+    }
+    if (!rc) rc = hm_conversation_answer(c, answer.token, answer.count, answer.text, answer.size, err);
+    free(answer.token);
+    free(answer.text);
+    return rc;
+}
+
+static hm_status run_prompts(struct decode *d, struct hm_error *err)
+{
+    uint32_t sequence = 0;
+    hm_status rc = HM_OK;
+    for (size_t i = 0; i < d->prompts.count && !rc && !interrupted; i++) {
+        const struct hm_prompt *prompt = &d->prompts.prompt[i];
+        struct hm_conversation c = {.tokenizer = d->tokenizer, .chat = d->options.chat, .format = d->chat};
+        if (d->options.system) rc = hm_conversation_system(&c, d->options.system, err);
+        for (size_t turn = 0; turn < prompt->turns && !rc && !interrupted; turn++)
+            rc = run_turn(d, sequence++, prompt, turn, &c, err);
+        hm_conversation_clear(&c);
+    }
+    return rc;
+}
+
+static int finish(struct decode *d, hm_status rc, struct hm_error *err)
+{
+    struct hm_stamp_summary stamps = {0};
+    if (d->stamping.stamper) {
+        struct hm_error late;
+        hm_status closed = hm_stamper_close(d->stamping.stamper, &stamps, &late);
+        if (closed && !rc) {
+            rc = closed;
+            *err = late;
+        }
+    }
+    if (!rc) rc = hm_print_summary(&d->options, d->target, d->draft, &d->counts, &stamps, &d->check, interrupted, err);
+    hm_stamp_summary_clear(&stamps);
+    if (rc) return hm_cli_fail(err);
+    if (interrupted) return 128 + SIGINT;
+    return d->check.different && d->options.match ? HM_EXIT_FINDING : HM_EXIT_OK;
+}
+
+int hm_cmd_decode(int argc, char **argv)
+{
+    struct hm_error err;
+    struct decode *d = calloc(1, sizeof *d);
+    enum hm_parsed what;
+    int code = HM_EXIT_OK;
+    if (!d) {
+        hm_fail(&err, HM_MEMORY, "out of memory");
+        return hm_cli_fail(&err);
+    }
+    if (hm_decode_options_parse(argc, argv, &d->options, &what, &err)) {
+        code = hm_cli_fail(&err);
+    } else if (what == HM_PARSED_HELP) {
+        fputs(help, stdout);
+    } else {
+        struct sigaction action = {.sa_handler = on_interrupt};
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        hm_status rc = open_all(d, &err);
+        if (!rc && d->options.chat && !d->options.quiet) fprintf(stderr, "chat format: %s\n", hm_chat_name(d->chat));
+        if (!rc) rc = run_prompts(d, &err);
+        code = finish(d, rc, &err);
+    }
+    close_all(d);
+    hm_decode_options_clear(&d->options);
+    free(d);
+    return code;
+}

@@ -1,0 +1,296 @@
+// The flags of `hallmark decode`: see decode_options.h.
+#include "cli/decode_options.h"
+
+#include "certify/stamp.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum flag {
+    MODEL = 256, DRAFT, DRAFTER, PROMPT, PROMPT_FILE, PROMPTS, LIMIT, MAX_TOKENS, CONTEXT, TEMPERATURE, TOP_K, TOP_P, SEED,
+    STOP, TREE_BUDGET, TREE_WIDTH, TREE_DEPTH, SELECT, TRAVERSE, ACCEPT, CERTIFY, M, MARGIN, CERTIFY_TEMPERATURE,
+    CERTIFY_NODES, LOG, KEEP_ROWS, HASH_ROWS, THREADS, DEVICE, CHAT, SYSTEM, CHECK, JSON, QUIET, IGNORE_EOS, HELP
+};
+
+static const struct option flags[] = {
+    {"model", required_argument, NULL, MODEL},
+    {"draft", required_argument, NULL, DRAFT},
+    {"drafter", required_argument, NULL, DRAFTER},
+    {"prompt", required_argument, NULL, PROMPT},
+    {"prompt-file", required_argument, NULL, PROMPT_FILE},
+    {"prompts", required_argument, NULL, PROMPTS},
+    {"limit", required_argument, NULL, LIMIT},
+    {"max-tokens", required_argument, NULL, MAX_TOKENS},
+    {"context", required_argument, NULL, CONTEXT},
+    {"temperature", required_argument, NULL, TEMPERATURE},
+    {"top-k", required_argument, NULL, TOP_K},
+    {"top-p", required_argument, NULL, TOP_P},
+    {"seed", required_argument, NULL, SEED},
+    {"stop", required_argument, NULL, STOP},
+    {"tree-budget", required_argument, NULL, TREE_BUDGET},
+    {"tree-width", required_argument, NULL, TREE_WIDTH},
+    {"tree-depth", required_argument, NULL, TREE_DEPTH},
+    {"select", required_argument, NULL, SELECT},
+    {"traverse", required_argument, NULL, TRAVERSE},
+    {"accept", required_argument, NULL, ACCEPT},
+    {"certify", required_argument, NULL, CERTIFY},
+    {"m", required_argument, NULL, M},
+    {"margin", no_argument, NULL, MARGIN},
+    {"certify-temperature", required_argument, NULL, CERTIFY_TEMPERATURE},
+    {"certify-nodes", required_argument, NULL, CERTIFY_NODES},
+    {"log", required_argument, NULL, LOG},
+    {"keep-rows", no_argument, NULL, KEEP_ROWS},
+    {"hash-rows", no_argument, NULL, HASH_ROWS},
+    {"threads", required_argument, NULL, THREADS},
+    {"device", required_argument, NULL, DEVICE},
+    {"chat", no_argument, NULL, CHAT},
+    {"system", required_argument, NULL, SYSTEM},
+    {"check", no_argument, NULL, CHECK},
+    {"json", no_argument, NULL, JSON},
+    {"quiet", no_argument, NULL, QUIET},
+    {"ignore-eos", no_argument, NULL, IGNORE_EOS},
+    {"help", no_argument, NULL, HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static hm_status parse_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
+                             struct hm_error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most)
+        return hm_fail(err, HM_USAGE, "--%s: expected a whole number from %llu to %llu, found \"%s\"", flag,
+                       (unsigned long long)least, (unsigned long long)most, text);
+    *out = value;
+    return HM_OK;
+}
+
+static hm_status parse_size(const char *flag, const char *text, uint64_t least, uint64_t most, size_t *out,
+                            struct hm_error *err)
+{
+    uint64_t value = 0;
+    hm_status rc = parse_count(flag, text, least, most, &value, err);
+    if (!rc) *out = (size_t)value;
+    return rc;
+}
+
+// A rational in [0, most], or with `positive` in (0, most].
+static hm_status parse_rational(const char *flag, const char *text, bool positive, long most, struct hm_rational *out,
+                                struct hm_error *err)
+{
+    char prefix[64] = "--";
+    strncat(prefix, flag, sizeof prefix - 3);
+    if (hm_rational_parse(text, out, err)) return hm_fail_prefix(err, prefix);
+    if (hm_rational_sign(out) < positive || mpq_cmp_si(out->value, most, 1) > 0)
+        return hm_fail(err, HM_USAGE, "--%s: expected a number in %s0, %ld], found \"%s\"", flag, positive ? "(" : "[",
+                       most, text);
+    return HM_OK;
+}
+
+static hm_status parse_one_of(const char *flag, const char *text, const char *const *words, struct hm_error *err)
+{
+    char list[256] = "";
+    for (size_t i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0) return HM_OK;
+        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, words[i], sizeof list - strlen(list) - 1);
+    }
+    return hm_fail(err, HM_USAGE, "--%s: expected %s, found \"%s\"", flag, list, text);
+}
+
+static hm_status parse_traverse(const char *text, size_t *cap, struct hm_error *err)
+{
+    *cap = 0;
+    if (strcmp(text, "exhaustive") == 0) return HM_OK;
+    if (strncmp(text, "cap:", 4) == 0) return parse_size("traverse cap:N", text + 4, 1, 1000, cap, err);
+    return hm_fail(err, HM_USAGE, "--traverse: expected exhaustive or cap:N, found \"%s\"", text);
+}
+
+static hm_status parse_rule(const char *flag, const char *text, struct hm_rule *out, struct hm_error *err)
+{
+    char prefix[64] = "--";
+    strncat(prefix, flag, sizeof prefix - 3);
+    return hm_rule_parse(text, out, err) ? hm_fail_prefix(err, prefix) : HM_OK;
+}
+
+static hm_status parse_accept(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    if (!o->match) hm_rule_clear(&o->acceptance);
+    o->match = true;
+    if (strcmp(text, "match") == 0) return HM_OK;
+    hm_status rc = parse_rule("accept", text, &o->acceptance, err);
+    if (!rc) o->match = false;
+    return rc;
+}
+
+static hm_status add_rule(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    if (o->certify_count == HM_MOST_RULES)
+        return hm_fail(err, HM_USAGE, "--certify: expected at most %d rules", HM_MOST_RULES);
+    hm_status rc = parse_rule("certify", text, &o->certify[o->certify_count], err);
+    if (!rc) o->certify_count++;
+    return rc;
+}
+
+static hm_status add_m(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    uint64_t m = HM_M_TREE;
+    if (o->m_count == HM_MOST_M) return hm_fail(err, HM_USAGE, "--m: expected at most %d values", HM_MOST_M);
+    hm_status rc = strcmp(text, "tree") == 0 ? HM_OK : parse_count("m", text, 1, 1000000, &m, err);
+    for (size_t i = 0; i < o->m_count && !rc; i++)
+        if (o->m[i] == m) rc = hm_fail(err, HM_USAGE, "--m: \"%s\" was given twice", text);
+    if (!rc) o->m[o->m_count++] = (uint32_t)m;
+    return rc;
+}
+
+static hm_status add_stop(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    if (!*text) return hm_fail(err, HM_USAGE, "--stop: expected some text, found none");
+    if (o->stop_count == HM_MOST_STOPS) return hm_fail(err, HM_USAGE, "--stop: expected at most %d texts", HM_MOST_STOPS);
+    o->stop[o->stop_count++] = text;
+    return HM_OK;
+}
+
+// Flags of the model, the prompt and the sampling.
+static hm_status apply_decoding(int flag, const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    static const char *const drafters[] = {"standalone", "ngram", "none", NULL};
+    static const char *const selections[] = {"draft", NULL};
+    static const char *const devices[] = {"cpu", NULL};
+    switch (flag) {
+    case MODEL: o->model = text; return HM_OK;
+    case DRAFT: o->draft = text; return HM_OK;
+    case DRAFTER: o->drafter = text; return parse_one_of("drafter", text, drafters, err);
+    case PROMPT: o->prompt = text; return HM_OK;
+    case PROMPT_FILE: o->prompt_file = text; return HM_OK;
+    case PROMPTS: o->prompts = text; return HM_OK;
+    case LIMIT: return parse_size("limit", text, 1, 1000000000, &o->limit, err);
+    case MAX_TOKENS: return parse_size("max-tokens", text, 1, 10000000, &o->max_tokens, err);
+    case CONTEXT: return parse_size("context", text, 2, 10000000, &o->context, err);
+    case TEMPERATURE: return parse_rational("temperature", text, false, 100, &o->temperature, err);
+    case TOP_K: return parse_size("top-k", text, 0, 100000000, &o->top_k, err);
+    case TOP_P: o->has_top_p = true; return parse_rational("top-p", text, true, 1, &o->top_p, err);
+    case SEED: return parse_count("seed", text, 0, UINT64_MAX, &o->seed, err);
+    case STOP: return add_stop(text, o, err);
+    case TREE_BUDGET: return parse_size("tree-budget", text, 0, 4096, &o->budget, err);
+    case TREE_WIDTH: return parse_size("tree-width", text, 1, 64, &o->width, err);
+    case TREE_DEPTH: return parse_size("tree-depth", text, 0, 64, &o->depth, err);
+    case SELECT: return parse_one_of("select", text, selections, err);
+    case TRAVERSE: return parse_traverse(text, &o->cap, err);
+    case ACCEPT: return parse_accept(text, o, err);
+    case DEVICE: return parse_one_of("device", text, devices, err);
+    case THREADS: return parse_size("threads", text, 1, 1024, &o->threads, err);
+    case CHAT: o->chat = true; return HM_OK;
+    case SYSTEM: o->system = text; return HM_OK;
+    case IGNORE_EOS: o->ignore_eos = true; return HM_OK;
+    default: return hm_fail(err, HM_USAGE, "unknown flag");
+    }
+}
+
+// Flags of certificates and output; the rest goes to apply_decoding.
+static hm_status apply(int flag, const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    static const char *const nodes[] = {"path", "all", NULL};
+    switch (flag) {
+    case CERTIFY: o->certified = true; return add_rule(text, o, err);
+    case M: o->certified = true; return add_m(text, o, err);
+    case MARGIN: o->certified = o->margin = true; return HM_OK;
+    case CERTIFY_TEMPERATURE: return parse_rational("certify-temperature", text, true, 100, &o->certify_temperature, err);
+    case CERTIFY_NODES: o->all_nodes = strcmp(text, "all") == 0; return parse_one_of("certify-nodes", text, nodes, err);
+    case LOG: o->certified = true; o->log = text; return HM_OK;
+    case KEEP_ROWS: o->keep_rows = true; return HM_OK;
+    case HASH_ROWS: o->hash_rows = true; return HM_OK;
+    case CHECK: o->check = true; return HM_OK;
+    case JSON: o->json = true; return HM_OK;
+    case QUIET: o->quiet = true; return HM_OK;
+    default: return apply_decoding(flag, text, o, err);
+    }
+}
+
+static hm_status check_prompts(const struct hm_decode_options *o, struct hm_error *err)
+{
+    int given = !!o->prompt + !!o->prompt_file + !!o->prompts;
+    if (given != 1) return hm_fail(err, HM_USAGE, "expected one of --prompt, --prompt-file and --prompts, found %d", given);
+    if (o->limit && !o->prompts) return hm_fail(err, HM_USAGE, "--limit goes with --prompts");
+    if (o->system && !o->chat) return hm_fail(err, HM_USAGE, "--system goes with --chat");
+    return HM_OK;
+}
+
+// Combinations, and the defaults that depend on other flags.
+static hm_status settle(struct hm_decode_options *o, struct hm_error *err)
+{
+    if (!o->model) return hm_fail(err, HM_USAGE, "--model: expected the folder of a checkpoint, found none");
+    hm_status rc = check_prompts(o, err);
+    if (rc) return rc;
+    if (!o->drafter) o->drafter = o->draft ? "standalone" : "none";
+    bool standalone = strcmp(o->drafter, "standalone") == 0;
+    if (standalone != !!o->draft)
+        return hm_fail(err, HM_USAGE, standalone ? "--drafter standalone: expected --draft DIR as well"
+                                                 : "--drafter %s has no use for --draft", o->drafter);
+    bool sampled = hm_rational_sign(&o->temperature) > 0;
+    if (!sampled && (o->top_k || o->has_top_p))
+        return hm_fail(err, HM_USAGE, "--top-k and --top-p sample: expected a --temperature above 0 with them");
+    if (hm_rational_sign(&o->certify_temperature) == 0) {
+        if (sampled) hm_rational_set(&o->certify_temperature, &o->temperature);
+        else hm_rational_set_int(&o->certify_temperature, 1, 1);
+    }
+    if (!o->log && (o->keep_rows || o->hash_rows || o->all_nodes))
+        return hm_fail(err, HM_USAGE, "--keep-rows, --hash-rows and --certify-nodes all write to a log: expected --log FILE");
+    if (o->certify_count == 0) {
+        char *text = o->match ? strdup("greedy") : hm_rule_text(&o->acceptance);
+        rc = text ? add_rule(text, o, err) : hm_fail(err, HM_MEMORY, "out of memory for a rule");
+        free(text);
+    }
+    // Without a draft tree the claim "the first m proposals" needs an m of its own.
+    if (o->m_count == 0) o->m[o->m_count++] = strcmp(o->drafter, "none") == 0 ? 1 : HM_M_TREE;
+    return rc;
+}
+
+static void set_defaults(struct hm_decode_options *o)
+{
+    *o = (struct hm_decode_options){.max_tokens = 128, .width = 4, .depth = 4, .budget = 16, .match = true};
+    hm_rational_init(&o->temperature);
+    hm_rational_init(&o->top_p);
+    hm_rational_init(&o->certify_temperature);
+}
+
+hm_status hm_decode_options_parse(int argc, char **argv, struct hm_decode_options *out, enum hm_parsed *what,
+                                  struct hm_error *err)
+{
+    int flag;
+    set_defaults(out);
+    *what = HM_PARSED_RUN;
+    opterr = 0;
+    optind = 1;
+    while ((flag = getopt_long(argc, argv, ":m:p:f:n:c:s:t:h", flags, NULL)) != -1) {
+        static const struct { int letter; enum flag flag; } letters[] = {
+            {'m', MODEL}, {'p', PROMPT}, {'f', PROMPT_FILE}, {'n', MAX_TOKENS}, {'c', CONTEXT},
+            {'s', SEED}, {'t', THREADS}, {'h', HELP}};
+        for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
+            if (flag == letters[i].letter) flag = (int)letters[i].flag;
+        if (flag == HELP) {
+            *what = HM_PARSED_HELP;
+            return HM_OK;
+        }
+        const char *word = argv[optind - 1];
+        if (flag == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
+        if (flag == '?') return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark decode --help)", word);
+        hm_status rc = apply(flag, optarg, out, err);
+        if (rc) return rc;
+    }
+    if (optind < argc)
+        return hm_fail(err, HM_USAGE, "expected flags only, found \"%s\" (a prompt goes with --prompt)", argv[optind]);
+    return settle(out, err);
+}
+
+void hm_decode_options_clear(struct hm_decode_options *o)
+{
+    hm_rational_clear(&o->temperature);
+    hm_rational_clear(&o->top_p);
+    hm_rational_clear(&o->certify_temperature);
+    if (!o->match) hm_rule_clear(&o->acceptance);
+    for (size_t i = 0; i < o->certify_count; i++) hm_rule_clear(&o->certify[i]);
+}

@@ -1,0 +1,59 @@
+// The command line: finds the command and hands over.
+#include "cli/command.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command {
+    const char *name, *does;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"decode", "decode with a draft tree, a certificate for every token", hm_cmd_decode},
+    {"verify", "prove a certificate log, or refute it", hm_cmd_verify},
+    {"report", "turn logs into a page to read", hm_cmd_report},
+    {"bench", "measure speed beside the machine's ceilings", hm_cmd_bench},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void usage(FILE *to)
+{
+    fputs("hallmark decodes with draft trees and stamps every token with a certificate anybody can check.\n\n"
+          "  hallmark decode --model models/tiny-qwen3 --draft models/tiny-qwen3-draft \\\n"
+          "      --prompt \"In the beginning\" --log run.jsonl --keep-rows\n"
+          "  hallmark verify run.jsonl\n"
+          "  hallmark report run.jsonl -o report.html\n\n"
+          "Commands (each has --help):\n",
+          to);
+    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].does);
+}
+
+int hm_cli_fail(const struct hm_error *err)
+{
+    fflush(stdout);
+    fprintf(stderr, "hallmark: %s\n", err->message);
+    return HM_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); // a closed pipe is a write error with a message, not a silent death
+    if (argc < 2) {
+        usage(stderr);
+        return HM_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return HM_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("hallmark " HM_VERSION);
+        return HM_EXIT_OK;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "hallmark: unknown command \"%s\"; expected decode, verify, report or bench (hallmark --help)\n",
+            argv[1]);
+    return HM_EXIT_USAGE;
+}

@@ -1,0 +1,16 @@
+add_executable(hallmark_command
+  cli/bench.c
+  cli/conversation.c
+  cli/decode.c
+  cli/decode_check.c
+  cli/decode_options.c
+  cli/decode_summary.c
+  cli/main.c
+  cli/prompts.c
+  cli/report.c
+  cli/stamping.c
+  cli/verify.c)
+target_compile_definitions(hallmark_command PRIVATE HM_VERSION="${PROJECT_VERSION}")
+target_link_libraries(hallmark_command PRIVATE hallmark)
+set_target_properties(hallmark_command PROPERTIES OUTPUT_NAME hallmark)
+install(TARGETS hallmark_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -1,0 +1,26 @@
+// Between a decode and its log: turns the session's events into the stamper's records.
+#ifndef HM_CLI_STAMPING_H
+#define HM_CLI_STAMPING_H
+
+#include "certify/stamp.h"
+#include "cli/decode_options.h"
+#include "decode/model.h"
+#include "decode/session.h"
+
+struct hm_stamping {
+    struct hm_stamper *stamper;
+    uint32_t sequence;
+};
+
+// Opens the stamper for a decode as asked. drafter NULL: plain decoding; draft NULL: no draft model.
+hm_status hm_stamping_open(const struct hm_decode_options *options, const struct hm_model_info *target,
+                           const struct hm_model_info *draft, const struct hm_drafter *drafter,
+                           const struct hm_tokenizer *tokenizer, const struct hm_device *device,
+                           struct hm_stamping *out, struct hm_error *err);
+
+// Records for the events of session.h.
+hm_status hm_stamping_round(struct hm_stamping *s, const struct hm_round_event *event, struct hm_error *err);
+hm_status hm_stamping_step(struct hm_stamping *s, const struct hm_step_event *event, struct hm_error *err);
+hm_status hm_stamping_node(struct hm_stamping *s, const struct hm_node_event *event, struct hm_error *err);
+
+#endif
