@@ -1,0 +1,3 @@
+list(APPEND HALLMARK_SOURCES
+  bounds/mpi.c
+  bounds/weights.c)
