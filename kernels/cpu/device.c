@@ -17,7 +17,6 @@
 enum {
     HUGE_PAGE = 2 << 20,
     SCRATCH_FLOATS = 1 << 20,   // per thread, reserved; backed as far as long contexts touch it
-    ROWS_BYTES = 768 << 10,     // activations of one matmul unit: they should stay in a 1 MiB second cache
     ATTENTION_ROWS = 16,        // query rows that share a reading of the cache
     WORTH_SHARING = 32 << 10    // operations below which waking another thread takes longer than the work
 };
@@ -111,19 +110,19 @@ struct matmul {
     const struct hm_weight *weight;
     const float *x;
     float *y;
-    size_t rows, rows_each;
+    size_t rows, rows_each, chunks;
     enum hm_store store;
 };
 
-// Units run through the panels for some rows before the next rows begin.
+// All rows of a panel before the next panel: weights come from memory once, and a thread reads one stream of them.
 static void matmul_unit(void *context, size_t unit, unsigned worker)
 {
     (void)worker;
     const struct matmul *job = context;
     const struct hm_weight *weight = job->weight;
-    size_t first = unit / weight->panels * job->rows_each;
+    size_t first = unit % job->chunks * job->rows_each;
     size_t rows = job->rows - first < job->rows_each ? job->rows - first : job->rows_each;
-    job->kernels->matmul_panel(weight, unit % weight->panels, job->x + first * weight->inputs,
+    job->kernels->matmul_panel(weight, unit / job->chunks, job->x + first * weight->inputs,
                                job->y + first * weight->outputs, rows, job->store);
 }
 
@@ -132,12 +131,9 @@ static void matmul(struct hm_device *base, const struct hm_weight *weight, struc
 {
     if (rows == 0) return;
     struct hm_cpu_device *device = hm_cpu_device(base);
-    size_t most = ROWS_BYTES / sizeof(float) / weight->inputs;
-    most = most < HM_ROWS_MOST / 2 ? HM_ROWS_MOST / 2 : most > HM_ROWS_MOST ? HM_ROWS_MOST : most;
-    size_t chunks = (rows + most - 1) / most, rows_each = (rows + chunks - 1) / chunks;
-    struct matmul job = {device->kernels, weight, at(x), at(y), rows, rows_each, store};
-    divide(device, matmul_unit, &job, (rows + rows_each - 1) / rows_each * weight->panels,
-           rows * weight->outputs * weight->inputs);
+    size_t chunks = (rows + HM_ROWS_MOST - 1) / HM_ROWS_MOST, rows_each = (rows + chunks - 1) / chunks;
+    struct matmul job = {device->kernels, weight, at(x), at(y), rows, rows_each, chunks, store};
+    divide(device, matmul_unit, &job, chunks * weight->panels, rows * weight->outputs * weight->inputs);
 }
 
 static void cpu_matmul(struct hm_device *device, const struct hm_weight *weight, struct hm_view x, struct hm_view y,

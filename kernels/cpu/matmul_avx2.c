@@ -1,8 +1,8 @@
 // Matrix product of one panel with AVX2, FMA and F16C (order: kernels.h).
 //
-// Sixteen registers hold at most 12 chains: tiles of 16 outputs x up to 6 rows, of 32 x 3, or, for a single row, all 64
-// outputs, so that the latency of the chains is hidden at every height. A block of 256 inputs of a panel comes from
-// memory once and is walked through again in the first cache for the other tiles.
+// Sixteen registers hold at most 12 chains: tiles of 16 outputs x up to 6 rows, of 32 x 2, or, for a single row, all 64
+// outputs, so that the latency of the chains is hidden as well as may be. A block of 256 inputs of a panel stays in
+// the first cache for all tiles, while they ask for the block after it, each for its part.
 //
 // Moves 64 * inputs * dtype bytes of weights per call and 4 * rows * inputs of activations, does 128 * rows * inputs
 // flops.
@@ -38,15 +38,25 @@ INLINE void widen(enum hm_dtype dtype, const unsigned char *from, int quarter, _
                     : _mm256_loadu_ps((const float *)(const void *)(from + 64 * quarter + 32 * v));
 }
 
+// What a tile asks to have in the second cache: `step` bytes from `from` on for each input. Behind the last panel this
+// asks for memory that is not ours, which is harmless: a prefetch never faults.
+struct ahead {
+    const unsigned char *from;
+    size_t step;
+};
+
 // Adds one block's chains to total[row][output] for quarters first .. first + quarters - 1.
 INLINE void tile(enum hm_dtype dtype, const unsigned char *weights, const float *x, size_t stride, size_t inputs,
-                 float (*total)[HM_PANEL], int first, const int quarters, const int rows)
+                 float (*total)[HM_PANEL], struct ahead ahead, int first, const int quarters, const int rows)
 {
     const size_t step = dtype == HM_F32 ? 4 * HM_PANEL : 2 * HM_PANEL;
     __m256 sum[TILE_ROWS][QUARTERS][2];
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < quarters; q++) sum[r][q][0] = sum[r][q][1] = _mm256_setzero_ps();
-    for (size_t i = 0; i < inputs; i++)
+    ahead.from += inputs * ahead.step / QUARTERS * (size_t)first;
+    for (size_t i = 0; i < inputs; i++) {
+        if (rows > 1) // a single row is one stream, which the machine follows by itself
+            _mm_prefetch((const char *)ahead.from + i * ahead.step / QUARTERS * (size_t)quarters, _MM_HINT_T1);
         for (int q = 0; q < quarters; q++) {
             __m256 w[2];
             widen(dtype, weights + i * step, first + q, w);
@@ -55,6 +65,7 @@ INLINE void tile(enum hm_dtype dtype, const unsigned char *weights, const float 
                 for (int v = 0; v < 2; v++) sum[r][q][v] = _mm256_fmadd_ps(xi, w[v], sum[r][q][v]);
             }
         }
+    }
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < quarters; q++)
             for (int v = 0; v < 2; v++) {
@@ -64,24 +75,24 @@ INLINE void tile(enum hm_dtype dtype, const unsigned char *weights, const float 
 }
 
 INLINE void tile_of(enum hm_dtype dtype, const unsigned char *weights, const float *x, size_t stride, size_t inputs,
-                    float (*total)[HM_PANEL], size_t rows)
+                    float (*total)[HM_PANEL], struct ahead ahead, size_t rows)
 {
     switch (rows) {
-    case 1: tile(dtype, weights, x, stride, inputs, total, 0, 4, 1); return;
+    case 1: tile(dtype, weights, x, stride, inputs, total, ahead, 0, 4, 1); return;
     case 2:
-        for (int half = 0; half < 4; half += 2) tile(dtype, weights, x, stride, inputs, total, half, 2, 2);
+        for (int half = 0; half < 4; half += 2) tile(dtype, weights, x, stride, inputs, total, ahead, half, 2, 2);
         return;
     case 3:
-        for (int half = 0; half < 4; half += 2) tile(dtype, weights, x, stride, inputs, total, half, 2, 3);
+        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, ahead, q, 1, 3);
         return;
     case 4:
-        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, q, 1, 4);
+        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, ahead, q, 1, 4);
         return;
     case 5:
-        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, q, 1, 5);
+        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, ahead, q, 1, 5);
         return;
     default:
-        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, q, 1, 6);
+        for (int q = 0; q < QUARTERS; q++) tile(dtype, weights, x, stride, inputs, total, ahead, q, 1, 6);
         return;
     }
 }
@@ -91,10 +102,13 @@ INLINE void tile_of(enum hm_dtype dtype, const unsigned char *weights, const flo
     static void name(const unsigned char *weights, const float *x, size_t stride, size_t inputs,                       \
                      float (*total)[HM_PANEL], size_t rows)                                                            \
     {                                                                                                                  \
-        for (size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS; tiles > 0; tiles--) {                                  \
+        size_t step = HM_PANEL * hm_dtype_bytes(dtype), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;                    \
+        struct ahead ahead = {weights + inputs * step, step / tiles};                                                  \
+        for (; tiles > 0; tiles--) {                                                                                   \
             size_t height = rows / tiles;                                                                              \
-            tile_of(dtype, weights, x, stride, inputs, total, height);                                                 \
+            tile_of(dtype, weights, x, stride, inputs, total, ahead, height);                                          \
             x += height * stride, total += height, rows -= height;                                                     \
+            ahead.from += inputs * ahead.step;                                                                         \
         }                                                                                                              \
     }
 

@@ -1,8 +1,8 @@
 // Matrix product of one panel with AVX-512 (order: kernels.h).
 //
 // A tile of 64 outputs x up to 6 rows keeps its chains in 24 registers; the weights of one input are widened once for
-// all rows of the tile. A block of 256 inputs of a panel (32 KiB in BF16) comes from memory for the first tile and from
-// the first cache for the others.
+// all rows of the tile. A block of 256 inputs of a panel (32 KiB in BF16) stays in the first cache for all tiles, while
+// they ask for the block after it, each for its part: memory is busy all the time, not only during the first tile.
 //
 // Moves 64 * inputs * dtype bytes of weights per call and 4 * rows * inputs of activations, does 128 * rows * inputs
 // flops: 24 fma, 6 broadcasts and 2 to 4 weight loads per input and tile.
@@ -37,9 +37,16 @@ INLINE void widen(enum hm_dtype dtype, const unsigned char *from, __m512 to[VECT
     }
 }
 
+// What a tile asks to have in the second cache: `step` bytes from `from` on for each input. Behind the last panel this
+// asks for memory that is not ours, which is harmless: a prefetch never faults.
+struct ahead {
+    const unsigned char *from;
+    size_t step;
+};
+
 // Adds one block's chains to total[row][output].
 INLINE void tile(enum hm_dtype dtype, const unsigned char *weights, const float *x, size_t stride, size_t inputs,
-                 float (*total)[HM_PANEL], const int rows)
+                 float (*total)[HM_PANEL], struct ahead ahead, const int rows)
 {
     const size_t step = dtype == HM_F32 ? 4 * HM_PANEL : 2 * HM_PANEL;
     __m512 sum[TILE_ROWS][VECTORS];
@@ -48,6 +55,10 @@ INLINE void tile(enum hm_dtype dtype, const unsigned char *weights, const float 
     for (size_t i = 0; i < inputs; i++) {
         __m512 w[VECTORS];
         widen(dtype, weights + i * step, w);
+        if (rows > 1) { // a single row is one stream, which the machine follows by itself
+            _mm_prefetch((const char *)ahead.from + i * ahead.step, _MM_HINT_T1);
+            _mm_prefetch((const char *)ahead.from + i * ahead.step + ahead.step / 2, _MM_HINT_T1);
+        }
         for (int r = 0; r < rows; r++) {
             __m512 xi = _mm512_set1_ps(x[(size_t)r * stride + i]);
             for (int v = 0; v < VECTORS; v++) sum[r][v] = _mm512_fmadd_ps(xi, w[v], sum[r][v]);
@@ -59,15 +70,15 @@ INLINE void tile(enum hm_dtype dtype, const unsigned char *weights, const float 
 }
 
 INLINE void tile_of(enum hm_dtype dtype, const unsigned char *weights, const float *x, size_t stride, size_t inputs,
-                    float (*total)[HM_PANEL], size_t rows)
+                    float (*total)[HM_PANEL], struct ahead ahead, size_t rows)
 {
     switch (rows) {
-    case 1: tile(dtype, weights, x, stride, inputs, total, 1); break;
-    case 2: tile(dtype, weights, x, stride, inputs, total, 2); break;
-    case 3: tile(dtype, weights, x, stride, inputs, total, 3); break;
-    case 4: tile(dtype, weights, x, stride, inputs, total, 4); break;
-    case 5: tile(dtype, weights, x, stride, inputs, total, 5); break;
-    default: tile(dtype, weights, x, stride, inputs, total, 6); break;
+    case 1: tile(dtype, weights, x, stride, inputs, total, ahead, 1); break;
+    case 2: tile(dtype, weights, x, stride, inputs, total, ahead, 2); break;
+    case 3: tile(dtype, weights, x, stride, inputs, total, ahead, 3); break;
+    case 4: tile(dtype, weights, x, stride, inputs, total, ahead, 4); break;
+    case 5: tile(dtype, weights, x, stride, inputs, total, ahead, 5); break;
+    default: tile(dtype, weights, x, stride, inputs, total, ahead, 6); break;
     }
 }
 
@@ -76,10 +87,13 @@ INLINE void tile_of(enum hm_dtype dtype, const unsigned char *weights, const flo
     static void name(const unsigned char *weights, const float *x, size_t stride, size_t inputs,                       \
                      float (*total)[HM_PANEL], size_t rows)                                                            \
     {                                                                                                                  \
-        for (size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS; tiles > 0; tiles--) {                                  \
+        size_t step = HM_PANEL * hm_dtype_bytes(dtype), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;                    \
+        struct ahead ahead = {weights + inputs * step, step / tiles};                                                  \
+        for (; tiles > 0; tiles--) {                                                                                   \
             size_t height = rows / tiles;                                                                              \
-            tile_of(dtype, weights, x, stride, inputs, total, height);                                                 \
+            tile_of(dtype, weights, x, stride, inputs, total, ahead, height);                                          \
             x += height * stride, total += height, rows -= height;                                                     \
+            ahead.from += inputs * ahead.step;                                                                         \
         }                                                                                                              \
     }
 

@@ -1,12 +1,12 @@
 // A pool of threads that share one loop at a time: see threads.h.
 //
-// `remaining` is the whole protocol: a thread that lowers it from r to r - 1 owns unit units - r. The other fields of
-// the loop are read only by owners, and the caller does not touch them before every owner has reported in `finished`.
+// Each thread has a range of consecutive units, and `left` counts those that nobody has taken: who lowers it from l to
+// l - 1 owns the unit l before the end of the range. A thread empties its own range in order, which keeps it on one
+// stream of memory, then helps with the others. The remaining fields of the loop are read only by owners of a unit, and
+// the caller does not touch them before every owner has reported in `finished`.
 // Waiting threads spin for some tens of microseconds, because the next loop of a forward pass is never far, then sleep;
 // with more threads than cores they sleep at once.
 #include "kernels/cpu/threads.h"
-
-#include "base/memory.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +18,7 @@
 enum { SPINS = 3000, CACHE_LINE = 64 };
 
 struct worker {
+    _Alignas(CACHE_LINE) atomic_size_t left; // units of its range that nobody has taken
     struct hm_pool *pool;
     pthread_t thread;
     unsigned index;
@@ -28,8 +29,8 @@ struct hm_pool {
     hm_pool_task *task;
     void *context;
     size_t units;
-    _Alignas(CACHE_LINE) atomic_size_t remaining; // units nobody has taken
-    _Alignas(CACHE_LINE) atomic_size_t finished;  // units done
+    _Alignas(CACHE_LINE) atomic_uint loops;      // loops begun; workers wait for it to change
+    _Alignas(CACHE_LINE) atomic_size_t finished; // units done
 
     _Alignas(CACHE_LINE) atomic_uint sleepers; // workers in, or about to enter, wait(work)
     atomic_bool caller_sleeps;
@@ -39,7 +40,7 @@ struct hm_pool {
 
     unsigned threads;
     unsigned spins;
-    struct worker *workers; // threads - 1 of them
+    struct worker *workers; // [threads]; the first stands for the caller
 };
 
 static void relax(void)
@@ -59,35 +60,46 @@ unsigned hm_pool_usable_cores(void)
     return count > 0 ? (unsigned)count : 1;
 }
 
-// Does units until none is left to take.
-static void take_units(struct hm_pool *pool, unsigned index)
+static size_t range_end(size_t units, unsigned threads, unsigned index)
 {
-    size_t left = atomic_load_explicit(&pool->remaining, memory_order_relaxed);
+    return units / threads * (index + 1) + (index + 1 < threads ? 0 : units % threads);
+}
+
+// Does units of `range` until none is left to take.
+static void empty_range(struct hm_pool *pool, unsigned range, unsigned index)
+{
+    atomic_size_t *counter = &pool->workers[range].left;
+    size_t left = atomic_load_explicit(counter, memory_order_relaxed);
     while (left > 0) {
-        if (!atomic_compare_exchange_weak_explicit(&pool->remaining, &left, left - 1, memory_order_acquire,
+        if (!atomic_compare_exchange_weak_explicit(counter, &left, left - 1, memory_order_acquire,
                                                    memory_order_relaxed))
             continue;
         size_t units = pool->units;
-        pool->task(pool->context, units - left, index);
+        pool->task(pool->context, range_end(units, pool->threads, range) - left, index);
         // From here on the loop may be over and the next one may be set up: units was read before.
         if (atomic_fetch_add(&pool->finished, 1) + 1 == units && atomic_load(&pool->caller_sleeps)) {
             pthread_mutex_lock(&pool->mutex);
             pthread_cond_signal(&pool->done);
             pthread_mutex_unlock(&pool->mutex);
         }
-        left = atomic_load_explicit(&pool->remaining, memory_order_relaxed);
+        left = atomic_load_explicit(counter, memory_order_relaxed);
     }
 }
 
-static void wait_for_work(struct hm_pool *pool)
+static void take_units(struct hm_pool *pool, unsigned index)
+{
+    for (unsigned i = 0; i < pool->threads; i++) empty_range(pool, (index + i) % pool->threads, index);
+}
+
+static void wait_for_loop(struct hm_pool *pool, unsigned seen)
 {
     for (unsigned i = 0; i < pool->spins; i++) {
-        if (atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0 || atomic_load(&pool->stop)) return;
+        if (atomic_load_explicit(&pool->loops, memory_order_relaxed) != seen) return;
         relax();
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->sleepers, 1);
-    while (atomic_load(&pool->remaining) == 0 && !atomic_load(&pool->stop)) pthread_cond_wait(&pool->work, &pool->mutex);
+    while (atomic_load(&pool->loops) == seen) pthread_cond_wait(&pool->work, &pool->mutex);
     atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->mutex);
 }
@@ -95,11 +107,14 @@ static void wait_for_work(struct hm_pool *pool)
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    while (!atomic_load(&worker->pool->stop)) {
-        take_units(worker->pool, worker->index);
-        wait_for_work(worker->pool);
+    struct hm_pool *pool = worker->pool;
+    unsigned seen = 0;
+    for (;;) {
+        wait_for_loop(pool, seen);
+        seen = atomic_load(&pool->loops);
+        if (atomic_load(&pool->stop)) return NULL;
+        take_units(pool, worker->index);
     }
-    return NULL;
 }
 
 static void wait_for_others(struct hm_pool *pool, size_t units)
@@ -126,8 +141,14 @@ void hm_pool_run(struct hm_pool *pool, hm_pool_task *task, void *context, size_t
     pool->context = context;
     pool->units = units;
     atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
-    atomic_store(&pool->remaining, units);
-    // A worker that is about to sleep raised `sleepers` before it looked at `remaining` for the last time.
+    size_t begin = 0;
+    for (unsigned i = 0; i < pool->threads; i++) {
+        size_t end = range_end(units, pool->threads, i);
+        atomic_store_explicit(&pool->workers[i].left, end - begin, memory_order_release);
+        begin = end;
+    }
+    atomic_fetch_add(&pool->loops, 1);
+    // A worker that is about to sleep raised `sleepers` before it looked at `loops` for the last time.
     if (atomic_load(&pool->sleepers) > 0) {
         pthread_mutex_lock(&pool->mutex);
         pthread_cond_broadcast(&pool->work);
@@ -142,14 +163,15 @@ unsigned hm_pool_threads(const struct hm_pool *pool)
     return pool->threads;
 }
 
-// Stops and joins the first `started` workers and frees the pool.
+// Stops and joins workers 1 .. started - 1 and frees the pool.
 static void destroy(struct hm_pool *pool, unsigned started)
 {
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->stop, true);
+    atomic_fetch_add(&pool->loops, 1);
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->mutex);
-    for (unsigned i = 0; i < started; i++) pthread_join(pool->workers[i].thread, NULL);
+    for (unsigned i = 1; i < started; i++) pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->mutex);
@@ -163,14 +185,14 @@ hm_status hm_pool_open(unsigned threads, struct hm_pool **out, struct hm_error *
     if (threads < 1 || threads > HM_POOL_MOST)
         return hm_fail(err, HM_USAGE, "threads: expected 1 to %d, found %u", HM_POOL_MOST, threads);
     struct hm_pool *pool = aligned_alloc(CACHE_LINE, sizeof *pool);
-    struct worker *workers = hm_calloc(threads, sizeof *workers);
+    struct worker *workers = aligned_alloc(CACHE_LINE, threads * sizeof *workers);
     if (!pool || !workers) {
         free(pool);
         free(workers);
         return hm_fail(err, HM_MEMORY, "threads: out of memory");
     }
     memset(pool, 0, sizeof *pool);
-    atomic_init(&pool->remaining, 0);
+    atomic_init(&pool->loops, 0);
     atomic_init(&pool->finished, 0);
     atomic_init(&pool->sleepers, 0);
     atomic_init(&pool->caller_sleeps, false);
@@ -181,12 +203,15 @@ hm_status hm_pool_open(unsigned threads, struct hm_pool **out, struct hm_error *
     pool->threads = threads;
     pool->spins = threads <= hm_pool_usable_cores() ? SPINS : 0;
     pool->workers = workers;
-    for (unsigned i = 0; i + 1 < threads; i++) {
-        workers[i] = (struct worker){.pool = pool, .index = i + 1};
+    for (unsigned i = 0; i < threads; i++) {
+        workers[i] = (struct worker){.pool = pool, .index = i};
+        atomic_init(&workers[i].left, 0);
+    }
+    for (unsigned i = 1; i < threads; i++) {
         int failure = pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
         if (failure) {
             destroy(pool, i);
-            return hm_fail(err, HM_IO, "threads: cannot start thread %u of %u: %s", i + 2, threads, strerror(failure));
+            return hm_fail(err, HM_IO, "threads: cannot start thread %u of %u: %s", i + 1, threads, strerror(failure));
         }
     }
     *out = pool;
@@ -195,5 +220,5 @@ hm_status hm_pool_open(unsigned threads, struct hm_pool **out, struct hm_error *
 
 void hm_pool_close(struct hm_pool *pool)
 {
-    if (pool) destroy(pool, pool->threads - 1);
+    if (pool) destroy(pool, pool->threads);
 }

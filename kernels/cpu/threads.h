@@ -1,5 +1,5 @@
 // A pool of threads that share one loop at a time. Work is divided by output, so which thread does a unit never shows
-// in the bits. Units are handed out one by one: a thread that has no core at the moment holds up one unit at most.
+// in the bits. A thread that has no core at the moment holds up one unit at most: the others do the rest of its range.
 #ifndef HM_KERNELS_CPU_THREADS_H
 #define HM_KERNELS_CPU_THREADS_H
 
