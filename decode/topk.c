@@ -2,12 +2,13 @@
 #include "decode/topk.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { LANES = 16 };
 
 // exp(x) for x <= 0 in plain float operations (no fma, no libm), so that every compiler and instruction set returns the
-// same bits: x = n ln2 + r, a degree-6 polynomial in r, scaled by 2^n. Relative error below 3e-7; 0 under -87.
+// same bits: x = n ln2 + r, a degree-6 polynomial in r, scaled by 2^n. Relative error below 3e-7; 0 under -87; not for NaN.
 static inline float exp_nonpositive(float x)
 {
     float clamped = x < -87.0f ? -87.0f : x;
@@ -41,9 +42,14 @@ static float log_sum_exp(const float *logits, size_t vocab, float largest)
 size_t hm_topk(const float *logits, size_t vocab, size_t most, int32_t *token, float *logq)
 {
     size_t kept = 0;
+    bool broken = false;
     if (most == 0 || vocab == 0) return 0;
     for (size_t i = 0; i < vocab; i++) {
-        float x = isnan(logits[i]) ? -INFINITY : logits[i];
+        float x = logits[i];
+        if (isnan(x)) {
+            broken = true;
+            x = -INFINITY;
+        }
         if (kept == most && !(x > logq[kept - 1])) continue; // an equal logit has a larger id: it comes later
         size_t at = kept < most ? kept : most - 1;
         while (at > 0 && x > logq[at - 1]) {
@@ -56,8 +62,8 @@ size_t hm_topk(const float *logits, size_t vocab, size_t most, int32_t *token, f
         if (kept < most) kept++;
     }
     float largest = logq[0];
-    float lse = isfinite(largest) ? log_sum_exp(logits, vocab, largest) : NAN;
-    // Rounding may leave lse below a logit it contains; a child must never score above its parent (pool.h).
-    for (size_t i = 0; i < kept; i++) logq[i] = logq[i] > lse ? 0.0f : logq[i] - lse;
+    float lse = isfinite(largest) && !broken ? log_sum_exp(logits, vocab, largest) : NAN;
+    // lse >= largest, since the sum counts the largest as exactly 1: no child scores above its parent (pool.h).
+    for (size_t i = 0; i < kept; i++) logq[i] = logq[i] - lse;
     return kept;
 }
