@@ -1,0 +1,54 @@
+// Private to the log reader: what its files share.
+#ifndef HM_CERTIFY_LOG_READER_PRIVATE_H
+#define HM_CERTIFY_LOG_READER_PRIVATE_H
+
+#include "certify/log_reader.h"
+#include "certify/log_reader_fields.h"
+
+#include <stdio.h>
+
+// An array that keeps its memory from line to line.
+struct hm_reused {
+    void *data;
+    size_t capacity;
+};
+
+struct hm_log_reader {
+    char *path;
+    FILE *file;
+    char chunk[1 << 16];         // bytes read ahead: chunk_at .. chunk_size are still to come
+    size_t chunk_at, chunk_size;
+    struct hm_reused line;       // the bytes of the current line
+    size_t line_number;
+    cJSON *header_json, *json;   // of line 1, and of the current line
+    struct hm_record_header header;
+    enum hm_log_state state;
+    char chain[HM_SHA256_HEX];
+    struct hm_error failure;     // kept: a reader that failed stays failed
+
+    // Where in the log we are; -1: before the first one.
+    int64_t sequence, t, round, nodes; // last sequence, step and round; nodes of the round
+    int64_t round_t;             // the round's `t`: its steps start there
+    int64_t sequences, rounds, steps, node_records; // records so far
+    bool finished;               // the sequence's last step had `finish`
+
+    // The current record and its arrays.
+    struct hm_record_sequence sequence_record;
+    struct hm_record_round round_record;
+    struct hm_record_step step_record;
+    struct hm_record_end end_record;
+    char number[24];             // an integer `id` as text
+    struct hm_reused parent, token, depth, logq, top, claims;
+};
+
+// Each parses the reader's current line into its record, and checks it against the records before.
+hm_status hm_log_parse_header(struct hm_log_reader *r, const struct hm_place *place);
+hm_status hm_log_parse_sequence(struct hm_log_reader *r, const struct hm_place *place);
+hm_status hm_log_parse_round(struct hm_log_reader *r, const struct hm_place *place);
+hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *place, enum hm_record_kind kind);
+hm_status hm_log_parse_end(struct hm_log_reader *r, const struct hm_place *place);
+
+// `count` elements of the given size in memory that is kept for the next line.
+hm_status hm_log_reuse(const struct hm_place *place, struct hm_reused *array, size_t count, size_t size, void *out);
+
+#endif
