@@ -1,0 +1,3 @@
+hallmark_test(pool)
+hallmark_test(stop)
+hallmark_test(session)
