@@ -13,6 +13,8 @@ struct standalone_drafter {
     struct hm_model *model;
     struct hm_cache *cache;
     size_t width, usable; // children per parent; ids below this may be proposed
+    int32_t *feed;        // tokens to feed; an id that the draft does not have is fed as 0: it only guesses
+    size_t feed_capacity;
     // Scratch for one level, [width] each.
     int32_t *token, *parent, *child;
     uint32_t *index;
@@ -35,9 +37,17 @@ static hm_status expand_root(struct standalone_drafter *d, const int32_t *contex
 {
     float *row = hm_pool_reserve_rows(pool, 1, err);
     if (!row) return HM_MEMORY;
-    size_t known = hm_cache_length(d->cache);
-    if (known >= length) hm_cache_truncate(d->cache, known = length - 1);
-    hm_status rc = hm_model_prefill(d->model, d->cache, context + known, length - known, row, NULL, NULL, err);
+    if (hm_cache_length(d->cache) >= length) hm_cache_truncate(d->cache, length - 1);
+    size_t known = hm_cache_length(d->cache), fresh = length - known;
+    void *feed = d->feed;
+    if (!hm_grow(&feed, &d->feed_capacity, fresh, sizeof *d->feed))
+        return hm_fail(err, HM_MEMORY, "out of memory for %zu tokens of a draft", fresh);
+    d->feed = feed;
+    for (size_t i = 0; i < fresh; i++) {
+        int32_t token = context[known + i];
+        d->feed[i] = (size_t)token < d->base.vocab ? token : 0;
+    }
+    hm_status rc = hm_model_prefill(d->model, d->cache, d->feed, fresh, row, NULL, NULL, err);
     return rc ? rc : add_children(d, pool, -1, err);
 }
 
@@ -85,6 +95,7 @@ static void close_standalone(struct hm_drafter *base)
 {
     struct standalone_drafter *d = (struct standalone_drafter *)base;
     hm_cache_close(d->cache);
+    free(d->feed);
     free(d->token);
     free(d->parent);
     free(d->child);
