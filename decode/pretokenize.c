@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { STEPS_MOST = 16 };
-enum { FIRST_LIMIT = 2000, BUDGET_BASE = 1 << 24, BUDGET_PER_BYTE = 64, HEAP_KIB = 512 * 1024 };
+enum { FIRST_LIMIT = 2000, BUDGET_BASE = 1 << 20, BUDGET_PER_BYTE = 64, HEAP_KIB = 512 * 1024 };
 
 static const char GPT2_PATTERN[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
