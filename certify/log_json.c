@@ -22,7 +22,8 @@ void hm_line_free(struct hm_line *line)
 hm_status hm_line_check(const struct hm_line *line, const char *what, struct hm_error *err)
 {
     if (line->status == HM_OK) return HM_OK;
-    if (line->status == HM_RANGE) return hm_fail(err, HM_RANGE, "%s: expected real numbers, found one that is not a number", what);
+    if (line->status == HM_RANGE)
+        return hm_fail(err, HM_RANGE, "%s: expected real numbers, found one that is not a number", what);
     return hm_fail(err, line->status, "%s: out of memory", what);
 }
 

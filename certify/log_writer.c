@@ -18,7 +18,7 @@ struct hm_log_writer {
     char *path;
     char chain[HM_SHA256_HEX]; // of the last line; "" before the first
     uint64_t lines;
-    off_t size;                // of the complete lines
+    off_t size; // of the complete lines
 };
 
 // Takes the lock. File systems without locks (some network ones) are served without it.
@@ -27,7 +27,8 @@ static hm_status lock(struct hm_log_writer *writer, struct hm_error *err)
     while (flock(writer->fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
         if (errno != EWOULDBLOCK) return HM_OK;
-        return hm_fail(err, HM_IO, "%s: another process is writing this log; give this run a log of its own", writer->path);
+        return hm_fail(err, HM_IO, "%s: another process is writing this log; give this run a log of its own",
+                       writer->path);
     }
     return HM_OK;
 }

@@ -15,8 +15,8 @@ struct slot {
     void *job;
     size_t weight;
     bool prepared;
-    hm_status rc;            // of the work
-    struct hm_error *error;  // when rc; NULL if memory was short. Owned
+    hm_status rc;           // of the work
+    struct hm_error *error; // when rc; NULL if memory was short. Owned
 };
 
 struct hm_queue {
@@ -27,12 +27,12 @@ struct hm_queue {
     pthread_cond_t prepared; // the slot at `finished` is prepared
     struct slot *slots;      // [options.jobs]
     uint64_t pushed, taken, finished;
-    size_t weight;           // in the queue
+    size_t weight; // in the queue
     bool closing;
-    hm_status rc;            // the kept failure
+    hm_status rc; // the kept failure
     struct hm_error error;
     struct hm_queue_statistics statistics;
-    pthread_t *workers;      // [options.threads]
+    pthread_t *workers; // [options.threads]
     unsigned workers_started;
     pthread_t writer;
     bool writer_started;
@@ -54,7 +54,7 @@ static void prepare(struct hm_queue *queue, uint64_t position)
 {
     struct slot *slot = slot_of(queue, position);
     hm_status rc = queue->rc;
-    struct hm_error error, *copy = NULL;
+    struct hm_error error = {0}, *copy = NULL;
     pthread_mutex_unlock(&queue->mutex);
     if (rc == HM_OK) {
         rc = queue->options.work(queue->options.context, slot->job, &error);
@@ -85,10 +85,12 @@ static void *worker_main(void *argument)
     }
     queue->statistics.seconds += thread_seconds();
     pthread_mutex_unlock(&queue->mutex);
+    if (queue->options.leave) queue->options.leave();
     return NULL;
 }
 
-// Finishes the slot at `finished`; called and returns with the mutex held. Its job stays in the count until it is freed.
+// Finishes the slot at `finished`; called and returns with the mutex held. Its job stays in the count until it is
+// freed.
 static void finish(struct hm_queue *queue)
 {
     struct slot *slot = slot_of(queue, queue->finished);

@@ -20,6 +20,7 @@ struct hm_queue_options {
     hm_status (*work)(void *context, void *job, struct hm_error *err);   // on a worker, several at a time
     hm_status (*finish)(void *context, void *job, struct hm_error *err); // on the writer, one at a time, in order
     void (*release)(void *job);                                          // frees a job, whatever became of it
+    void (*leave)(void);                                                 // on a worker as it ends; NULL: nothing
 };
 
 struct hm_queue_statistics {

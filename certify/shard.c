@@ -119,8 +119,8 @@ static hm_status set_size(const struct hm_shard_writer *writer, uint64_t rows, s
     uint64_t size = HM_SHARD_HEADER + rows * writer->row_size;
     while (ftruncate(writer->fd, (off_t)size) != 0)
         if (errno != EINTR)
-            return hm_fail(err, HM_IO, "%s: cannot set the size to %llu bytes: %s", writer->path, (unsigned long long)size,
-                           strerror(errno));
+            return hm_fail(err, HM_IO, "%s: cannot set the size to %llu bytes: %s", writer->path,
+                           (unsigned long long)size, strerror(errno));
     return HM_OK;
 }
 

@@ -15,9 +15,9 @@ enum { HM_SHARD_HEADER = 4096 }; // bytes before the first row: the length, the 
 
 struct hm_shard_writer;
 
-// The shards of one side ("target" or "draft") of a log. A shard holds as many rows of `vocab` floats as fit into `limit`
-// bytes, at least one. Creates no file yet. HM_USAGE when the log's name cannot be part of a pattern: it holds a '%' or
-// is not UTF-8.
+// The shards of one side ("target" or "draft") of a log. A shard holds as many rows of `vocab` floats as fit into
+// `limit` bytes, at least one. Creates no file yet. HM_USAGE when the log's name cannot be part of a pattern: it holds
+// a '%' or is not UTF-8.
 hm_status hm_shard_open(const char *log_path, const char *side, size_t vocab, uint64_t limit,
                         struct hm_shard_writer **out, struct hm_error *err);
 

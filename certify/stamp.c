@@ -1,6 +1,6 @@
-// The stamper: see stamp.h. The caller's thread copies records into jobs, workers turn them into lines, one writer thread
-// stores rows and lines in order (queue.h). Row numbers are given out with the jobs, so a line can name its rows before
-// they are stored, and the same records give the same bytes for any number of threads.
+// The stamper: see stamp.h. The caller's thread copies records into jobs, workers turn them into lines, one writer
+// thread stores rows and lines in order (queue.h). Row numbers are given out with the jobs, so a line can name its rows
+// before they are stored, and the same records give the same bytes for any number of threads.
 #include "certify/stamp.h"
 
 #include "base/memory.h"
@@ -9,6 +9,7 @@
 #include "certify/shard.h"
 #include "certify/stamp_record.h"
 
+#include <mpfr.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,7 +21,7 @@ enum record { RECORD_SEQUENCE, RECORD_ROUND, RECORD_STEP };
 
 struct job {
     enum record kind;
-    struct hm_line line;       // complete for sequences and rounds, made by a worker for steps
+    struct hm_line line; // complete for sequences and rounds, made by a worker for steps
     struct hm_stamp_step step;
 };
 
@@ -30,10 +31,10 @@ struct hm_stamper {
     struct hm_shard_writer *shards[2]; // target, draft; NULL: not kept
     struct hm_queue *queue;
     struct hm_stamp_order order;
-    uint64_t rows[2];                  // rows handed out so far, per side
-    struct hm_stamp_summary summary;   // the writer thread's until the queue is closed
+    uint64_t rows[2];                // rows handed out so far, per side
+    struct hm_stamp_summary summary; // the writer thread's until the queue is closed
     double opened;
-    hm_status rc;                      // the first failure the caller was told of
+    hm_status rc; // the first failure the caller was told of
     struct hm_error error;
 };
 
@@ -62,6 +63,12 @@ static hm_status work(void *context, void *pointer, struct hm_error *err)
     const struct hm_stamper *s = context;
     struct job *job = pointer;
     return job->kind == RECORD_STEP ? hm_stamp_step_line(&job->line, &job->step, &s->config, err) : HM_OK;
+}
+
+// MPFR keeps constants per thread.
+static void leave(void)
+{
+    mpfr_free_cache();
 }
 
 // ---- on the writer
@@ -112,7 +119,8 @@ static hm_status open_shards(struct hm_stamper *s, const struct hm_stamp_options
     if (limit > INT64_MAX) limit = INT64_MAX;
     if (!s->config.keep_rows) return HM_OK;
     hm_status rc = hm_shard_open(options->path, "target", s->config.vocab, limit, &s->shards[TARGET], err);
-    if (!rc && s->config.has_draft) rc = hm_shard_open(options->path, "draft", s->config.vocab, limit, &s->shards[DRAFT], err);
+    if (!rc && s->config.has_draft)
+        rc = hm_shard_open(options->path, "draft", s->config.vocab, limit, &s->shards[DRAFT], err);
     if (!rc) s->config.capacity = hm_shard_capacity(s->shards[TARGET]);
     return rc;
 }
@@ -149,7 +157,8 @@ static hm_status start_queue(struct hm_stamper *s, const struct hm_stamp_options
                                      .context = s,
                                      .work = work,
                                      .finish = finish,
-                                     .release = free_job};
+                                     .release = free_job,
+                                     .leave = leave};
     return hm_queue_open(&queue, &s->queue, err);
 }
 
@@ -270,7 +279,8 @@ static hm_status push_step(struct hm_stamper *s, const struct hm_log_step *step,
     struct job *job = hm_calloc(1, sizeof *job);
     if (!job || !copy_step(s, &job->step, step)) {
         if (job) free_job(job);
-        return hm_fail(err, HM_MEMORY, "sequence %u, step %u: out of memory for %zu rows", step->sequence, step->t, weight);
+        return hm_fail(err, HM_MEMORY, "sequence %u, step %u: out of memory for %zu rows", step->sequence, step->t,
+                       weight);
     }
     job->kind = RECORD_STEP;
     job->step.place[TARGET] = s->rows[TARGET]++;

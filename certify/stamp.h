@@ -120,8 +120,9 @@ struct hm_stamp_summary {
 };
 
 // Replaces the log and removes the row shards of an older log of the same name. One thread at a time may use a stamper.
-// HM_IO when another process writes this log; HM_USAGE or HM_UNSUPPORTED when the header makes no sense: no rule, a draft
-// vocabulary unlike the target's, a '%' in the name of a log that keeps rows (it would spoil the shards' name pattern).
+// HM_IO when another process writes this log; HM_USAGE or HM_UNSUPPORTED when the header makes no sense: no rule, a
+// draft vocabulary unlike the target's, a '%' in the name of a log that keeps rows (it would spoil the pattern of the
+// shards' names).
 hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct hm_log_header *header,
                           struct hm_stamper **out, struct hm_error *err);
 
@@ -133,8 +134,8 @@ hm_status hm_stamper_step(struct hm_stamper *s, const struct hm_log_step *step, 
 
 // Waits for the queue, finishes the shards, writes the end record and frees s (NULL is allowed). There is no end record
 // when an earlier call failed (the failure is returned again) or when the last sequence has no step with a `finish` (an
-// interrupted decode, no failure): the log then stays truncated, which readers recognise. The summary may be NULL; it is
-// filled also on failure, with what was written, and cleared by hm_stamp_summary_clear in any case.
+// interrupted decode, no failure): the log then stays truncated, which readers recognise. The summary may be NULL; it
+// is filled also on failure, with what was written, and cleared by hm_stamp_summary_clear in any case.
 hm_status hm_stamper_close(struct hm_stamper *s, struct hm_stamp_summary *summary, struct hm_error *err);
 void hm_stamp_summary_clear(struct hm_stamp_summary *summary);
 

@@ -9,7 +9,8 @@
 static hm_status check_model(const char *which, const struct hm_log_model *model, struct hm_error *err)
 {
     if (model->vocab < 2 || model->vocab > INT32_MAX)
-        return hm_fail(err, HM_USAGE, "log header: %s vocabulary: expected 2 to %d, found %zu", which, INT32_MAX, model->vocab);
+        return hm_fail(err, HM_USAGE, "log header: %s vocabulary: expected 2 to %d, found %zu", which, INT32_MAX,
+                       model->vocab);
     return HM_OK;
 }
 
@@ -26,7 +27,8 @@ static hm_status check_header(const struct hm_log_header *header, struct hm_erro
     hm_status rc = check_model("target", header->target, err);
     if (!rc && header->draft) rc = check_model("draft", header->draft, err);
     if (rc || !header->draft || header->draft->vocab == header->target->vocab) return rc;
-    return hm_fail(err, HM_UNSUPPORTED, "log header: draft vocabulary: expected %zu tokens like the target's, found %zu",
+    return hm_fail(err, HM_UNSUPPORTED,
+                   "log header: draft vocabulary: expected %zu tokens like the target's, found %zu",
                    header->target->vocab, header->draft->vocab);
 }
 

@@ -23,12 +23,14 @@ hm_status hm_stamp_order_sequence(struct hm_stamp_order *order, const struct hm_
     hm_status rc = expect("sequence: number", order->sequences, sequence->sequence, err);
     if (rc) return rc;
     if (order->open)
-        return hm_fail(err, HM_USAGE, "sequence %" PRIu32 ": the one before it has no step that finishes it", sequence->sequence);
+        return hm_fail(err, HM_USAGE, "sequence %" PRIu32 ": the one before it has no step that finishes it",
+                       sequence->sequence);
     *order = (struct hm_stamp_order){.sequences = order->sequences + 1, .open = true};
     return HM_OK;
 }
 
-static hm_status check_current(const struct hm_stamp_order *order, const char *what, uint32_t sequence, struct hm_error *err)
+static hm_status check_current(const struct hm_stamp_order *order, const char *what, uint32_t sequence,
+                               struct hm_error *err)
 {
     if (order->sequences == 0) return hm_fail(err, HM_USAGE, "%s: no sequence has begun", what);
     return expect(what, (int64_t)order->sequences - 1, sequence, err);
@@ -49,7 +51,8 @@ hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log
             rc = hm_fail(err, HM_RANGE, "round: parent of node %zu: expected %s, found %" PRId32, i,
                          i ? "an earlier node" : "-1", round->parent[i]);
         if (!rc && i && (isnan(round->logq[i]) || round->logq[i] == INFINITY))
-            rc = hm_fail(err, HM_RANGE, "round: logq of node %zu: expected a number or -inf, found %f", i, (double)round->logq[i]);
+            rc = hm_fail(err, HM_RANGE, "round: logq of node %zu: expected a number or -inf, found %f", i,
+                         (double)round->logq[i]);
     }
     if (rc) return rc;
     order->rounds++;
@@ -62,7 +65,8 @@ static hm_status check_rows(const struct hm_log_step *step, const struct hm_stam
     if (!step->target_row) return hm_fail(err, HM_USAGE, "step: expected a target row");
     if (step->draft_row && !config->has_draft)
         return hm_fail(err, HM_USAGE, "step: a draft row, though the header has no draft model");
-    if (!step->draft_row && !step->draft_why) return hm_fail(err, HM_USAGE, "step: expected a draft row or why there is none");
+    if (!step->draft_row && !step->draft_why)
+        return hm_fail(err, HM_USAGE, "step: expected a draft row or why there is none");
     if (step->support < 1 || step->support > config->vocab)
         return hm_fail(err, HM_RANGE, "step: support: expected 1 to %zu, found %zu", config->vocab, step->support);
     for (size_t i = 0; i < step->child_count; i++) {
@@ -89,16 +93,19 @@ hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_
     if (rc) return rc;
     if (step->token < 0) {
         if (config->all_nodes && step->round >= 0) return HM_OK;
-        return hm_fail(err, HM_USAGE, "node: a node record, though %s", config->all_nodes ? "no round has begun" : "the header has none");
+        return hm_fail(err, HM_USAGE, "node: a node record, though %s",
+                       config->all_nodes ? "no round has begun" : "the header has none");
     }
     if (!order->open) return hm_fail(err, HM_USAGE, "step: its sequence is finished");
     rc = check_token("step: token", step->token, config->vocab, err);
     if (!rc) rc = expect("step: t", order->t, step->t, err);
     bool prefill = step->source == HM_SOURCE_PREFILL;
     if (!rc && (prefill != (step->round < 0) || prefill != (step->t == 0)))
-        rc = hm_fail(err, HM_USAGE, "step %" PRIu32 ": only the first step of a sequence comes from the prompt's last row", step->t);
+        rc = hm_fail(err, HM_USAGE,
+                     "step %" PRIu32 ": only the first step of a sequence comes from the prompt's last row", step->t);
     if (!rc && step->child >= 0 && (size_t)step->child >= order->nodes)
-        rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": child: expected below %zu, found %" PRId64, step->t, order->nodes, step->child);
+        rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": child: expected below %zu, found %" PRId64, step->t,
+                     order->nodes, step->child);
     if (rc) return rc;
     order->t++;
     if (step->finish != HM_FINISH_NONE) order->open = false;

@@ -102,8 +102,8 @@ static void add_run(struct hm_line *line)
     hm_line_bytes(line, "}", 1);
 }
 
-void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header, const struct hm_stamp_config *config,
-                          const char *target_pattern, const char *draft_pattern)
+void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header,
+                          const struct hm_stamp_config *config, const char *target_pattern, const char *draft_pattern)
 {
     hm_line_format(line, "{\"hallmark\":1,\"kind\":\"header\"");
     add_claims(line, header, config);
@@ -165,8 +165,8 @@ void hm_stamp_round_line(struct hm_line *line, const struct hm_log_round *round,
         hm_line_real(line, i ? (double)round->logq[i] : 0.0);
     }
     hm_line_format(line, "],\"pool\":%zu,\"expected_accept\":", round->pool);
-    // At temperature 0 every factor of docs/theory.md §7 is 0 or 1: the sum is what was accepted. Otherwise it needs the
-    // rows of all nodes, which a decoder does not keep.
+    // At temperature 0 every factor of docs/theory.md §7 is 0 or 1: the sum is what was accepted. Otherwise it needs
+    // the rows of all nodes, which a decoder does not keep.
     double accepted = (double)round->accepted;
     if (config->greedy) hm_line_ival(line, (struct hm_ival){accepted, accepted});
     else hm_line_bytes(line, "null", 4);

@@ -63,8 +63,8 @@ struct hm_stamp_step {
 };
 
 // target_pattern NULL: rows are not kept.
-void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header, const struct hm_stamp_config *config,
-                          const char *target_pattern, const char *draft_pattern);
+void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header,
+                          const struct hm_stamp_config *config, const char *target_pattern, const char *draft_pattern);
 void hm_stamp_sequence_line(struct hm_line *line, const struct hm_log_sequence *sequence);
 void hm_stamp_round_line(struct hm_line *line, const struct hm_log_round *round, const struct hm_stamp_config *config);
 void hm_stamp_end_line(struct hm_line *line, const struct hm_stamp_config *config,

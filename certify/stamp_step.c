@@ -49,7 +49,8 @@ static hm_status add_row(struct scene *s, const char *key, const float *row, con
     char hex[HM_SHA256_HEX];
     hm_line_format(s->line, ",\"%s\":{", key);
     if (row && config->keep_rows) {
-        hm_line_format(s->line, "\"shard\":%" PRIu64 ",\"index\":%" PRIu64, place / config->capacity, place % config->capacity);
+        hm_line_format(s->line, "\"shard\":%" PRIu64 ",\"index\":%" PRIu64, place / config->capacity,
+                       place % config->capacity);
     } else {
         hm_line_bytes(s->line, "\"why\":", 6);
         hm_line_text(s->line, row ? "not kept" : why);
@@ -187,8 +188,8 @@ static void add_certified(struct scene *s, const struct hm_claim *claim, size_t 
         return;
     }
     hm_line_format(s->line, ",\"covered\":\"%s\",\"certified\":{\"klf\":\"%s\",\"klr\":\"%s\",\"tv\":\"%s\"}",
-                   verdict_text(claim->covered), certified_text(claim->certified[0]), certified_text(claim->certified[1]),
-                   certified_text(claim->certified[2]));
+                   verdict_text(claim->covered), certified_text(claim->certified[0]),
+                   certified_text(claim->certified[1]), certified_text(claim->certified[2]));
 }
 
 static void tally(struct hm_stamp_tally *out, const struct hm_claim *claim, size_t m, bool node)
@@ -210,10 +211,14 @@ static hm_status add_claim(struct scene *s, size_t rule, uint32_t m_asked, struc
     const struct hm_log_step *step = s->step;
     bool from_tree = m_asked == HM_M_TREE;
     struct hm_claim claim;
-    struct hm_claim_query query = {
-        .rule = &s->config->rules[rule], .target = s->target, .draft = s->draft,
-        .distance = s->draft ? &s->distance : NULL, .token = step->token, .m = from_tree ? step->child_count : m_asked,
-        .children = from_tree ? step->children : NULL, .margin = s->config->margin};
+    struct hm_claim_query query = {.rule = &s->config->rules[rule],
+                                   .target = s->target,
+                                   .draft = s->draft,
+                                   .distance = s->draft ? &s->distance : NULL,
+                                   .token = step->token,
+                                   .m = from_tree ? step->child_count : m_asked,
+                                   .children = from_tree ? step->children : NULL,
+                                   .margin = s->config->margin};
     hm_status rc = query.m > 0 ? hm_claim_make(&query, &claim, s->err) : make_childless(s, query.rule, &claim);
     if (rc) return rc;
     hm_line_bytes(s->line, "{\"rule\":", 8);
@@ -230,14 +235,14 @@ static hm_status add_claim(struct scene *s, size_t rule, uint32_t m_asked, struc
 
 static void add_place(struct hm_line *line, const struct hm_log_step *step)
 {
-    static const char *const source[] = {[HM_SOURCE_PREFILL] = "prefill",
-                                         [HM_SOURCE_ACCEPTED] = "accepted",
-                                         [HM_SOURCE_CONTINUATION] = "continuation"};
+    static const char *const source[] = {
+        [HM_SOURCE_PREFILL] = "prefill", [HM_SOURCE_ACCEPTED] = "accepted", [HM_SOURCE_CONTINUATION] = "continuation"};
     hm_line_format(line, "{\"kind\":\"%s\",\"sequence\":%" PRIu32, is_node(step) ? "node" : "step", step->sequence);
     if (!is_node(step)) hm_line_format(line, ",\"t\":%" PRIu32, step->t);
     if (step->round >= 0) hm_line_format(line, ",\"round\":%" PRId64, step->round);
     else hm_line_bytes(line, ",\"round\":null", 13);
-    if (!is_node(step)) hm_line_format(line, ",\"token\":%" PRId32 ",\"source\":\"%s\"", step->token, source[step->source]);
+    if (!is_node(step))
+        hm_line_format(line, ",\"token\":%" PRId32 ",\"source\":\"%s\"", step->token, source[step->source]);
     hm_line_format(line, ",\"node\":%zu,\"depth\":%zu", step->node, step->depth);
     if (is_node(step)) return;
     if (step->child >= 0) hm_line_format(line, ",\"child\":%" PRId64, step->child);
@@ -260,7 +265,8 @@ static hm_status add_body(struct scene *s, struct hm_stamp_step *job)
         }
     hm_line_bytes(s->line, "]", 1);
     if (rc || is_node(step)) return rc;
-    static const char *const finish[] = {[HM_FINISH_EOS] = "eos", [HM_FINISH_LENGTH] = "length", [HM_FINISH_STOP] = "stop"};
+    static const char *const finish[] = {
+        [HM_FINISH_EOS] = "eos", [HM_FINISH_LENGTH] = "length", [HM_FINISH_STOP] = "stop"};
     if (step->finish != HM_FINISH_NONE) hm_line_format(s->line, ",\"finish\":\"%s\"", finish[step->finish]);
     hm_line_bytes(s->line, ",\"text\":", 8);
     hm_line_string(s->line, step->text ? step->text : "", step->text_size);
@@ -274,9 +280,9 @@ hm_status hm_stamp_step_line(struct hm_line *line, struct hm_stamp_step *job, co
     struct scene s = {.line = line, .config = config, .step = step, .err = err};
     char place[96];
     if (is_node(step))
-        snprintf(place, sizeof place, "sequence %" PRIu32 ", round %" PRId64 ", node %zu", step->sequence, step->round, step->node);
-    else
-        snprintf(place, sizeof place, "sequence %" PRIu32 ", step %" PRIu32, step->sequence, step->t);
+        snprintf(place, sizeof place, "sequence %" PRIu32 ", round %" PRId64 ", node %zu", step->sequence, step->round,
+                 step->node);
+    else snprintf(place, sizeof place, "sequence %" PRIu32 ", step %" PRIu32, step->sequence, step->t);
     hm_status rc = hm_row_open(step->target_row, config->vocab, &config->certify_temperature, &s.target, err);
     if (rc) {
         hm_fail_prefix(err, "target row");
