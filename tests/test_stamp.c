@@ -1,5 +1,5 @@
-// The stamper on a synthetic decode: every line read back and compared with docs/log.md, field by field, the chain, and
-// the rows that the lines name.
+// The stamper on a synthetic decode: every line read back and compared with docs/log.md, field by field, and the rows
+// that the lines name.
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
@@ -382,36 +382,10 @@ static void lines_have_the_fields_of_the_page(void **unused)
     check_log(&decode_rich, false);
 }
 
-static void the_chain_holds(void **unused)
-{
-    (void)unused;
-    char previous[HM_SHA256_HEX] = "";
-    log_run(&decode_plain, &(struct hm_stamp_options){.path = log_path, .threads = 2}, NULL);
-    struct log_text text = log_read(log_path);
-    for (size_t i = 0; i < text.lines; i++) {
-        char *line = text.start[i], hex[HM_SHA256_HEX];
-        uint8_t digest[HM_SHA256_BYTES];
-        size_t body = strlen(line) - strlen(",\"chain\":\"\"}") - 64;
-        struct hm_sha256 *hash;
-        assert_int_equal(hm_sha256_open(&hash, NULL), HM_OK);
-        assert_int_equal(hm_sha256_add(hash, previous, strlen(previous), NULL), HM_OK);
-        assert_int_equal(hm_sha256_add(hash, line, body, NULL), HM_OK);
-        assert_int_equal(hm_sha256_finish(hash, digest, NULL), HM_OK);
-        hm_sha256_close(hash);
-        hm_sha256_hex(digest, hex);
-        assert_memory_equal(line + body, ",\"chain\":\"", 10);
-        assert_memory_equal(line + body + 10, hex, 64);
-        assert_string_equal(line + body + 74, "\"}");
-        memcpy(previous, hex, sizeof previous);
-    }
-    log_free(&text);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_the_fields_of_the_page),
-        cmocka_unit_test(the_chain_holds),
     };
     return cmocka_run_group_tests(tests, log_set_up, log_tear_down);
 }

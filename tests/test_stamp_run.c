@@ -1,6 +1,7 @@
-// Runs of the stamper as a whole: the same bytes for any number of threads, a bounded queue, counts, and what is left
-// of a log when something goes wrong.
+// Runs of the stamper as a whole: the chain, the same bytes for any number of threads, a bounded queue, counts, and what
+// is left of a log when something goes wrong.
 #include "base/file.h"
+#include "base/sha256.h"
 #include "tests/test_stamp_fixture.h"
 
 #include <fcntl.h>
@@ -17,6 +18,31 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+static void the_chain_holds(void **unused)
+{
+    (void)unused;
+    char previous[HM_SHA256_HEX] = "";
+    log_run(&decode_plain, &(struct hm_stamp_options){.path = log_path, .threads = 2}, NULL);
+    struct log_text text = log_read(log_path);
+    for (size_t i = 0; i < text.lines; i++) {
+        char *line = text.start[i], hex[HM_SHA256_HEX];
+        uint8_t digest[HM_SHA256_BYTES];
+        size_t body = strlen(line) - strlen(",\"chain\":\"\"}") - 64;
+        struct hm_sha256 *hash;
+        assert_int_equal(hm_sha256_open(&hash, NULL), HM_OK);
+        assert_int_equal(hm_sha256_add(hash, previous, strlen(previous), NULL), HM_OK);
+        assert_int_equal(hm_sha256_add(hash, line, body, NULL), HM_OK);
+        assert_int_equal(hm_sha256_finish(hash, digest, NULL), HM_OK);
+        hm_sha256_close(hash);
+        hm_sha256_hex(digest, hex);
+        assert_memory_equal(line + body, ",\"chain\":\"", 10);
+        assert_memory_equal(line + body + 10, hex, 64);
+        assert_string_equal(line + body + 74, "\"}");
+        memcpy(previous, hex, sizeof previous);
+    }
+    log_free(&text);
+}
 
 // A line without its `run` and `chain`, which always stand last.
 static void strip(char *line)
@@ -301,117 +327,15 @@ static void an_abandoned_sequence_leaves_no_end(void **unused)
     log_free(&whole);
 }
 
-// ---- records out of place
-
-static struct hm_stamper *open_small(struct hm_rational number[2], struct hm_rule *rule)
-{
-    static const struct hm_log_model model = {.name = "x", .vocab = 8, .architecture = "x"};
-    struct hm_stamper *s;
-    struct hm_error err;
-    struct hm_log_header header = {.rules = rule,
-                                   .rule_count = 1,
-                                   .m = (uint32_t[]){1},
-                                   .m_count = 1,
-                                   .temperature = &number[0],
-                                   .certify_temperature = &number[1],
-                                   .target = &model,
-                                   .draft = &model,
-                                   .tokenizer_sha256 = "",
-                                   .drafter = "none",
-                                   .selection = "draft",
-                                   .traversal = "exhaustive",
-                                   .proposal = "none",
-                                   .weights_dtype = "F32",
-                                   .backend = "none",
-                                   .row_source = "verify"};
-    for (int i = 0; i < 2; i++) {
-        hm_rational_init(&number[i]);
-        hm_rational_set_int(&number[i], i, 1);
-    }
-    *rule = (struct hm_rule){.kind = HM_RULE_GREEDY};
-    hm_rational_init(&rule->a);
-    hm_rational_init(&rule->b);
-    assert_int_equal(hm_stamper_open(&(struct hm_stamp_options){0}, &header, &s, &err), HM_OK);
-    return s;
-}
-
-static void records_must_come_in_order(void **unused)
-{
-    (void)unused;
-    static const float row[8] = {3, 2, 1, 0, 0, 0, 0, 0};
-    const int32_t parent[] = {-1, 0}, token[] = {0, 1}, late[] = {-1, 1}, children[] = {8};
-    const float logq[] = {0, -1}, bad[] = {0, 0.0f / 0.0f};
-    const struct hm_log_sequence sequence = {.max_tokens = 9};
-    const struct hm_log_step first = {
-        .round = -1, .child = -1, .support = 8, .target_row = row, .draft_why = "prefill"};
-    const struct hm_log_round round = {.t = 1, .nodes = 2, .parent = parent, .token = token, .logq = logq};
-    const struct hm_log_step second = {.t = 1,
-                                       .source = HM_SOURCE_ACCEPTED,
-                                       .token = 1,
-                                       .child = 1,
-                                       .support = 8,
-                                       .target_row = row,
-                                       .draft_why = "leaf"};
-    struct hm_log_step bad_step[] = {second, second, second, second, second, second, second, second};
-    const char *const step_error[] = {"step: t: expected 1, found 2",
-                                      "step: token: expected a token below 8, found 8",
-                                      "step 1: child: expected below 2, found 2",
-                                      "step: node: expected below 2, found 2",
-                                      "step: support: expected 1 to 8, found 0",
-                                      "step: child: expected a token below 8, found 8",
-                                      "step: expected a draft row or why there is none",
-                                      "node: a node record, though the header has none"};
-    bad_step[0].t = 2;
-    bad_step[1].token = 8;
-    bad_step[2].child = 2;
-    bad_step[3].node = 2;
-    bad_step[4].support = 0;
-    bad_step[5].children = children, bad_step[5].child_count = 1;
-    bad_step[6].draft_why = NULL;
-    bad_step[7].token = -1;
-    struct hm_log_round bad_round[] = {round, round, round, round};
-    const char *const round_error[] = {"round: number: expected 0, found 1", "round: t: expected 1, found 0",
-                                       "round: parent of node 1: expected an earlier node, found 1",
-                                       "round: logq of node 1: expected a number or -inf, found "};
-    bad_round[0].round = 1;
-    bad_round[1].t = 0;
-    bad_round[2].parent = late;
-    bad_round[3].logq = bad;
-    for (size_t i = 0; i < 12; i++) {
-        struct hm_rational number[2];
-        struct hm_rule rule;
-        struct hm_error err = {0}, again = {0};
-        struct hm_stamper *s = open_small(number, &rule);
-        assert_int_equal(hm_stamper_sequence(s, &sequence, &err), HM_OK);
-        assert_int_equal(hm_stamper_step(s, &first, &err), HM_OK);
-        if (i < 8) {
-            assert_int_equal(hm_stamper_round(s, &round, &err), HM_OK);
-            assert_int_not_equal(hm_stamper_step(s, &bad_step[i], &err), HM_OK);
-            assert_string_equal(err.message, step_error[i]);
-        } else {
-            assert_int_not_equal(hm_stamper_round(s, &bad_round[i - 8], &err), HM_OK);
-            assert_memory_equal(err.message, round_error[i - 8], strlen(round_error[i - 8]));
-        }
-        // The failure is kept.
-        assert_int_equal(hm_stamper_step(s, &second, &again), err.code);
-        assert_string_equal(again.message, err.message);
-        again.message[0] = 0;
-        assert_int_equal(hm_stamper_close(s, NULL, &again), err.code);
-        assert_string_equal(again.message, err.message);
-        for (int j = 0; j < 2; j++) hm_rational_clear(&number[j]);
-        hm_rule_clear(&rule);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_chain_holds),
         cmocka_unit_test(threads_do_not_change_a_byte), cmocka_unit_test(the_queue_is_bounded),
         cmocka_unit_test(the_summary_counts),           cmocka_unit_test(hashed_rows_need_not_be_kept),
         cmocka_unit_test(logs_without_a_draft_model),   cmocka_unit_test(logs_that_cannot_be_created),
         cmocka_unit_test(a_log_has_one_writer),         cmocka_unit_test(a_full_disk_keeps_what_was_written),
         cmocka_unit_test(a_bad_row_is_named),           cmocka_unit_test(an_abandoned_sequence_leaves_no_end),
-        cmocka_unit_test(records_must_come_in_order),
     };
     return cmocka_run_group_tests(tests, log_set_up, log_tear_down);
 }
