@@ -70,7 +70,8 @@ static hm_status read_behavior(const char *where, const cJSON *value, enum behav
             *out = (enum behavior)i;
             return HM_OK;
         }
-    return hm_fail(err, HM_UNSUPPORTED, "%s: pre_tokenizer Split: behavior \"%.40s\" is not supported", where, name);
+    return hm_fail(err, HM_UNSUPPORTED, "%s: pre_tokenizer Split: behavior %s is not supported", where,
+                   hm_text_quote(name).text);
 }
 
 static hm_status read_split(const char *where, const cJSON *value, struct step *step, struct hm_error *err)
@@ -113,7 +114,8 @@ static hm_status read_step(const char *where, const cJSON *value, struct hm_pret
     if (p->count == STEPS_MOST)
         return hm_fail(err, HM_RANGE, "%s: pre_tokenizer: expected at most %d steps", where, STEPS_MOST);
     if (p->count > 0 && p->steps[p->count - 1].kind == STEP_BYTES)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: pre_tokenizer: %.40s after ByteLevel is not supported", where, type);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: pre_tokenizer: %s after ByteLevel is not supported", where,
+                       hm_text_quote(type).text);
     struct step *step = &p->steps[p->count++];
     if (strcmp(type, "Split") == 0) return read_split(where, value, step, err);
     if (strcmp(type, "ByteLevel") == 0) return read_bytes(where, value, step, err);
@@ -126,8 +128,8 @@ static hm_status read_step(const char *where, const cJSON *value, struct hm_pret
         return rc;
     }
     return hm_fail(err, HM_UNSUPPORTED,
-                   "%s: pre_tokenizer \"%.40s\" is not supported; hallmark knows ByteLevel, Split, Digits and Sequence",
-                   where, type);
+                   "%s: pre_tokenizer %s is not supported; hallmark knows ByteLevel, Split, Digits and Sequence", where,
+                   hm_text_quote(type).text);
 }
 
 hm_status hm_pretokenizer_read(const char *where, const cJSON *value, struct hm_pretokenizer **out,

@@ -37,8 +37,8 @@ struct translation {
 
 static hm_status refuse(struct translation *t, const char *what)
 {
-    return hm_fail(t->err, HM_UNSUPPORTED, "%s: pattern \"%.200s\": character %zu: %s is not supported", t->where,
-                   t->pattern, t->at, what);
+    return hm_fail(t->err, HM_UNSUPPORTED, "%s: pattern %s: character %zu: %s is not supported", t->where,
+                   hm_text_quote(t->pattern).text, t->at, what);
 }
 
 static hm_status put(struct translation *t, const char *text)
@@ -205,7 +205,7 @@ static hm_status compile(const char *where, const char *shown, const struct hm_b
     if (*out) return HM_OK;
     char reason[160];
     pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof reason);
-    return hm_fail(err, HM_FORMAT, "%s: pattern \"%.200s\": %s", where, shown, reason);
+    return hm_fail(err, HM_FORMAT, "%s: pattern %s: %s", where, hm_text_quote(shown).text, reason);
 }
 
 hm_status hm_regex_compile(const char *where, const char *pattern, pcre2_code **out, struct hm_error *err)

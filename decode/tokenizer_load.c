@@ -47,8 +47,8 @@ static hm_status read_normalizer(const char *where, const cJSON *value, struct h
         return HM_OK;
     }
     if (strcmp(type, "Sequence") != 0)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: normalizer \"%.40s\" is not supported; hallmark knows NFC and none",
-                       where, type);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: normalizer %s is not supported; hallmark knows NFC and none", where,
+                       hm_text_quote(type).text);
     const cJSON *list;
     rc = hm_json_array(where, value, "normalizers", &list, err);
     for (const cJSON *c = rc ? NULL : list->child; c && !rc; c = c->next) rc = read_normalizer(where, c, t, err);
@@ -172,7 +172,8 @@ static hm_status read_template_token(const char *where, const cJSON *processor, 
         int32_t id;
         rc = hm_load_id(where, "post_processor token", name, c, &id, err);
         if (!rc && !hm_vocabulary_flags(&t->vocabulary, id))
-            rc = hm_fail(err, HM_FORMAT, "%s: post_processor token \"%.80s\": id %d is not a token", where, name, id);
+            rc = hm_fail(err, HM_FORMAT, "%s: post_processor token %s: id %d is not a token", where,
+                         hm_text_quote(name).text, id);
         if (!rc && !hm_ids_add(&t->prefix, id)) rc = out_of_memory(where, err);
     }
     return rc;
@@ -208,7 +209,7 @@ static hm_status read_processor(const char *where, const cJSON *value, struct hm
     if (strcmp(type, "ByteLevel") == 0) return HM_OK; // moves offsets, never ids
     if (strcmp(type, "TemplateProcessing") == 0) return read_template(where, value, t, err);
     if (strcmp(type, "Sequence") != 0)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: post_processor \"%.40s\" is not supported", where, type);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: post_processor %s is not supported", where, hm_text_quote(type).text);
     const cJSON *list;
     rc = hm_json_array(where, value, "processors", &list, err);
     for (const cJSON *c = rc ? NULL : list->child; c && !rc; c = c->next) rc = read_processor(where, c, t, err);
@@ -222,7 +223,8 @@ static hm_status check_decoder(const char *where, const cJSON *root, struct hm_e
     hm_status rc = hm_json_object(where, root, "decoder", &decoder, err);
     if (!rc) rc = hm_json_string(where, decoder, "type", &type, err);
     if (!rc && strcmp(type, "ByteLevel") != 0)
-        rc = hm_fail(err, HM_UNSUPPORTED, "%s: decoder: expected \"ByteLevel\", found \"%.40s\"", where, type);
+        rc = hm_fail(err, HM_UNSUPPORTED, "%s: decoder: expected \"ByteLevel\", found %s", where,
+                     hm_text_quote(type).text);
     return rc;
 }
 
@@ -245,11 +247,13 @@ hm_status hm_tokenizer_load(const char *where, const char *json, size_t size, st
     cJSON *root = NULL;
     hm_status rc = refuse_zero(where, json, size, err);
     if (!rc) rc = hm_json_parse(where, json, size, &root, err);
+    if (!rc && !cJSON_IsObject(root))
+        rc = hm_fail(err, HM_FORMAT, "%s: expected an object, found %s", where, hm_json_kind(root));
     if (!rc) rc = hm_sha256(json, size, t->sha256, err);
+    if (!rc) rc = hm_load_model(where, root, t, err);
     if (!rc) rc = read_normalizer(where, hm_json_find(root, "normalizer"), t, err);
     if (!rc) rc = hm_pretokenizer_read(where, hm_json_find(root, "pre_tokenizer"), &t->pretokenizer, err);
     if (!rc) rc = check_decoder(where, root, err);
-    if (!rc) rc = hm_load_model(where, root, t, err);
     if (!rc) rc = read_added(where, hm_json_find(root, "added_tokens"), t, err);
     if (!rc) rc = read_processor(where, hm_json_find(root, "post_processor"), t, err);
     cJSON_Delete(root);

@@ -31,7 +31,8 @@ static hm_status read_settings(const char *where, const cJSON *model, struct hm_
     hm_status rc = hm_json_string(where, model, "type", &type, err);
     if (rc) return rc;
     if (strcmp(type, "BPE") != 0)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: model type: expected \"BPE\", found \"%.40s\"", where, type);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: model type: expected \"BPE\", found %s", where,
+                       hm_text_quote(type).text);
     bool byte_fallback;
     rc = hm_load_flag(where, model, "byte_fallback", &byte_fallback, err);
     if (!rc && byte_fallback)

@@ -146,6 +146,13 @@ const char *hm_text_show(const void *text, size_t size, char out[HM_TEXT_SHOWN])
     return out;
 }
 
+struct hm_shown hm_text_quote(const char *text)
+{
+    struct hm_shown shown;
+    hm_text_show(text, strlen(text), shown.text);
+    return shown;
+}
+
 uint64_t hm_text_hash(const uint8_t *text, size_t size)
 {
     uint64_t hash = 0x9e3779b97f4a7c15u ^ size;

@@ -47,6 +47,12 @@ bool hm_text_unspell(const char *text, size_t size, uint8_t *out, size_t *out_si
 enum { HM_TEXT_SHOWN = 176 };
 const char *hm_text_show(const void *text, size_t size, char out[HM_TEXT_SHOWN]);
 
+// The same for a zero-terminated string, by value: `hm_text_quote(name).text` lives to the end of the statement.
+struct hm_shown {
+    char text[HM_TEXT_SHOWN];
+};
+struct hm_shown hm_text_quote(const char *text);
+
 uint64_t hm_text_hash(const uint8_t *text, size_t size);
 
 #endif

@@ -215,7 +215,7 @@ static size_t random_bytes(uint8_t *out, size_t most)
         if (kind == 0)
             out[i] = (uint8_t)r;
         else if (kind == 1)
-            out[i] = (uint8_t)("\xf0\x9f\x98\x80\xe2\x80\xcc\x81 a<|\xed\xa0\xc0\xf4\x90\xff"[r % 20]);
+            out[i] = (uint8_t)("\xf0\x9f\x98\x80\xe2\x80\xcc\x81 a<|\xed\xa0\xc0\xf4\x90\xff"[r % 18]);
         else
             out[i] = (uint8_t)(r % 7 ? 0x20 + r % 0x5f : 0x80 + r % 0x80);
     }

@@ -8,6 +8,7 @@ For each family a tiny tokenizer is trained on the text below, and encodes texts
     FAMILY/ids.txt       ids of each text, then a tab and the decoded text in hexadecimal (= when it is the text)
     FAMILY/plain.txt     for texts with '<': index, tab, ids when special tokens count as text
     FAMILY/decode.txt    random ids, tab, their decoded text in hexadecimal
+    chat.json            conversations, and their ids by each family's chat template
 
 Everything is seeded: the same library version writes the same bytes.
 
@@ -151,6 +152,38 @@ def make_families():
     yield "regex", regex
 
 
+# The chat templates of the families, as text: control tokens are cut out of it when it is encoded.
+def chatml(messages, system=None):
+    if system and messages[0][0] != "system":
+        messages = [("system", system), *messages]
+    return "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in messages) + "<|im_start|>assistant\n"
+
+
+def llama3_chat(messages):
+    turn = "<|start_header_id|>{}<|end_header_id|>\n\n"
+    return ("<|begin_of_text|>" + "".join(turn.format(role) + content.strip() + "<|eot_id|>" for role, content in messages)
+            + turn.format("assistant"))
+
+
+CHATS = [
+    [("user", "Hello")],
+    [("system", "Be brief."), ("user", "What's 12+34?")],
+    [("user", "  padded \n"), ("assistant", "Yes.\n\n"), ("user", "\u00a0e\u0301\u3000")],
+    [("system", ""), ("user", ""), ("assistant", "\n"), ("user", "'s it?")],
+]
+
+
+def write_chats(path, folder):
+    smollm = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+    render = {"qwen2": chatml, "smollm2": lambda m: chatml(m, smollm), "llama3": llama3_chat}
+    chats = []
+    for messages in CHATS:
+        ids = {name: Tokenizer.from_file(str(folder / name / "tokenizer.json")).encode(f(messages), add_special_tokens=False).ids
+               for name, f in render.items()}
+        chats.append(dict(messages=[dict(role=r, content=c) for r, c in messages], **ids))
+    path.write_text(json.dumps(chats) + "\n")
+
+
 def joined(ids):
     return " ".join(map(str, ids))
 
@@ -187,6 +220,7 @@ def main():
     for seed, (name, tokenizer) in enumerate(make_families()):
         small = name in ("prefix", "behaviors", "regex")
         write_family(out / name, tokenizer, texts[:450] if small else texts, seed)
+    write_chats(out / "chat.json", out)
 
 
 if __name__ == "__main__":
