@@ -1,0 +1,34 @@
+// Real intervals on MPFR, rounded outward: every function's result encloses the true value for all points of its
+// arguments. The precision is that of the result. Infinite ends are allowed; a NaN becomes the whole line.
+#ifndef HM_CERTIFY_CHECK_INTERVAL_H
+#define HM_CERTIFY_CHECK_INTERVAL_H
+
+#include <gmp.h>
+#include <mpfr.h>
+#include <stddef.h>
+
+struct iv {
+    mpfr_t lo, hi;
+};
+
+enum answer { NO, YES, OPEN };
+
+void iv_inits(struct iv *x, size_t count, mpfr_prec_t precision); // an array of intervals, all [0, 0]
+void iv_clears(struct iv *x, size_t count);
+void iv_set(struct iv *r, const struct iv *x);
+void iv_point(struct iv *r, double x);
+void iv_add(struct iv *r, const struct iv *a, const struct iv *b);
+void iv_sub(struct iv *r, const struct iv *a, const struct iv *b);
+void iv_mul(struct iv *r, const struct iv *a, const struct iv *b);
+void iv_div(struct iv *r, const struct iv *a, const struct iv *b); // b must be positive
+void iv_scale(struct iv *r, const struct iv *a, unsigned long n);
+void iv_divide(struct iv *r, const struct iv *a, unsigned long n); // n > 0
+void iv_mul_q(struct iv *r, const struct iv *a, const mpq_t q);    // q >= 0
+void iv_set_q(struct iv *r, const mpq_t q);
+void iv_exp(struct iv *r, const struct iv *a);
+void iv_log(struct iv *r, const struct iv *a); // of a value known to be >= 0
+void iv_positive(struct iv *r);                // intersects with [0, inf): for values known to be >= 0, and for x^+
+enum answer iv_less(const struct iv *a, const struct iv *b);     // a < b
+enum answer iv_at_least(const struct iv *a, const struct iv *b); // a >= b
+
+#endif

@@ -1,0 +1,163 @@
+// Acceptance rules: parsing, and membership in A(p). theory.md §1, §8.
+#include "certify/check/math.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool ck_rational(const char *text, mpq_t out)
+{
+    size_t digits[2] = {0, 0};
+    int part = 0;
+    for (const char *c = text; *c; c++) {
+        if (isdigit((unsigned char)*c) && ++digits[part] <= 40) continue;
+        if (*c != '/' || part++ > 0) return false;
+    }
+    if (!digits[0] || (part == 1 && !digits[1]) || mpq_set_str(out, text, 10) != 0) return false;
+    if (mpz_sgn(mpq_denref(out)) == 0) return false;
+    mpq_canonicalize(out);
+    return true;
+}
+
+bool ck_rule_parse(const char *text, struct ck_rule *r)
+{
+    static const struct {
+        const char *name;
+        enum ck_rule_kind kind;
+        int counts, rationals;
+    } kinds[] = {{"greedy", CK_GREEDY, 0, 0},
+                 {"additive", CK_ADDITIVE, 0, 1},
+                 {"multiplicative", CK_MULTIPLICATIVE, 0, 1},
+                 {"topm", CK_TOPM, 1, 0},
+                 {"entropy", CK_ENTROPY, 0, 2},
+                 {"nucleus", CK_NUCLEUS, 0, 1},
+                 {"topk-delta", CK_TOPK_DELTA, 1, 1}};
+    mpq_inits(r->a, r->b, NULL);
+    size_t length = strlen(text), i = 0;
+    if (length >= sizeof r->text) return false;
+    char part[sizeof r->text];
+    memcpy(r->text, text, length + 1);
+    memcpy(part, text, length + 1);
+    char *rest = part, *name = strsep(&rest, ":");
+    while (i < 7 && strcmp(kinds[i].name, name) != 0) i++;
+    if (i == 7) return false;
+    r->kind = kinds[i].kind;
+    if (kinds[i].counts) {
+        char *word = rest ? strsep(&rest, ",:") : NULL;
+        if (!word || !ck_rational(word, r->a) || mpz_cmp_ui(mpq_denref(r->a), 1) != 0) return false;
+        if (mpq_sgn(r->a) == 0 || mpq_cmp_ui(r->a, 1UL << 53, 1) >= 0) return false;
+        r->count = mpz_get_ui(mpq_numref(r->a));
+    }
+    for (int j = 0; j < kinds[i].rationals; j++) {
+        char *word = rest ? strsep(&rest, ",:") : NULL;
+        if (!word || !ck_rational(word, j ? r->b : r->a)) return false;
+    }
+    bool fraction = r->kind == CK_MULTIPLICATIVE || r->kind == CK_NUCLEUS; // in (0, 1]; differences are in [0, 1)
+    if (fraction && (mpq_sgn(r->a) == 0 || mpq_cmp_ui(r->a, 1, 1) > 0)) return false;
+    if ((r->kind == CK_ADDITIVE || r->kind == CK_TOPK_DELTA) && mpq_cmp_ui(r->a, 1, 1) >= 0) return false;
+    return rest == NULL;
+}
+
+void ck_rule_clear(struct ck_rule *r)
+{
+    mpq_clears(r->a, r->b, NULL);
+}
+
+// n * q compared with 1, for the exact cases of a uniform support of n tokens.
+static int uniform_against(size_t n, const mpq_t q, unsigned long with)
+{
+    mpq_t t;
+    mpq_init(t);
+    mpq_set_ui(t, n, 1);
+    mpq_mul(t, t, q);
+    int sign = mpq_cmp_ui(t, with, 1);
+    mpq_clear(t);
+    return sign;
+}
+
+static bool uniform(const struct ck_row *r)
+{
+    return r->logit[r->order[0]] == r->logit[r->order[r->finite - 1]];
+}
+
+enum test { WITHIN, RATIO, MASS, SHARE, SURPRISE }; // p >= p1 - a; p >= a p1; p >= a; prefix mass >= a; entropy's delta
+
+static enum answer test_at(struct ck_math *m, int level, enum test test, mpq_srcptr a, size_t position)
+{
+    const struct ck_row *r = &m->row[0];
+    const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
+    struct iv t[3];
+    iv_inits(t, 3, ck_precision(level));
+    iv_set(&t[0], &d->e[r->order[position]]);
+    iv_mul_q(&t[1], &d->sum, a);
+    if (test == WITHIN) {
+        iv_sub(&t[1], &d->e[r->order[0]], &t[1]);
+    } else if (test == SHARE) {
+        ck_sum_order(d, r, 0, position + 1, &t[0]);
+    } else if (test != MASS) { // in logarithms: z >= ln a, or z >= ln a + sum p z
+        iv_set_q(&t[1], a);
+        iv_log(&t[1], &t[1]);
+        ck_z(m, CK_TARGET, r->order[position], &t[0]);
+        if (test == SURPRISE) {
+            iv_div(&t[2], &d->moment, &d->sum);
+            iv_add(&t[1], &t[1], &t[2]);
+        }
+    }
+    enum answer answer = iv_at_least(&t[0], &t[1]);
+    iv_clears(t, 3);
+    return answer;
+}
+
+static enum answer decide(struct ck_math *m, enum test test, mpq_srcptr a, size_t position)
+{
+    enum answer answer = OPEN;
+    for (int level = 0; level < CK_LEVELS && answer == OPEN; level++) answer = test_at(m, level, test, a, position);
+    return answer;
+}
+
+static enum answer near_first(struct ck_math *m, const mpq_t eps, size_t position)
+{
+    const struct ck_row *r = &m->row[0];
+    if (r->logit[r->order[position]] == r->logit[r->order[0]]) return YES;
+    if (mpq_sgn(eps) == 0) return NO;
+    if (position >= r->finite && uniform(r)) return uniform_against(r->finite, eps, 1) >= 0 ? YES : NO;
+    return decide(m, WITHIN, eps, position);
+}
+
+static enum answer typical(struct ck_math *m, const struct ck_rule *rule, size_t position)
+{
+    const struct ck_row *r = &m->row[0];
+    if (mpq_sgn(rule->a) == 0 || mpq_sgn(rule->b) == 0) return YES; // p >= 0
+    if (position >= r->finite) return NO;
+    if (uniform(r)) // p = 1/n = exp(-H)
+        return uniform_against(r->finite, rule->a, 1) <= 0 || mpq_cmp_ui(rule->b, 1, 1) <= 0 ? YES : NO;
+    enum answer first = decide(m, MASS, rule->a, position);
+    if (first == YES) return YES;
+    enum answer second = decide(m, SURPRISE, rule->b, position);
+    return second == NO ? first : second;
+}
+
+enum answer ck_member(struct ck_math *m, const struct ck_rule *rule, size_t position)
+{
+    const struct ck_row *r = &m->row[0];
+    if (position >= m->vocab) return NO;
+    switch (rule->kind) {
+    case CK_GREEDY: return position == 0 ? YES : NO;
+    case CK_TOPM: return position < rule->count ? YES : NO;
+    case CK_ADDITIVE: return near_first(m, rule->a, position);
+    case CK_TOPK_DELTA: return position < rule->count ? near_first(m, rule->a, position) : NO;
+    case CK_MULTIPLICATIVE:
+        if (r->logit[r->order[position]] == r->logit[r->order[0]]) return YES;
+        return position >= r->finite || mpq_cmp_ui(rule->a, 1, 1) == 0 ? NO : decide(m, RATIO, rule->a, position);
+    case CK_ENTROPY: return typical(m, rule, position);
+    case CK_NUCLEUS: // in unless the tokens before it already have the mass
+        if (position == 0) return YES;
+        if (position >= r->finite) return NO;
+        if (mpq_cmp_ui(rule->a, 1, 1) == 0) return YES;
+        if (uniform(r)) return uniform_against(r->finite, rule->a, position) > 0 ? YES : NO;
+        enum answer enough = decide(m, SHARE, rule->a, position - 1);
+        return enough == OPEN ? OPEN : enough == YES ? NO : YES;
+    }
+    return OPEN;
+}

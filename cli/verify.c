@@ -1,0 +1,160 @@
+// hallmark verify: proves certificate logs, or refutes them (docs/log.md "Checking"). A thin front of the independent
+// checker in certify/check/; the last line of output is always one of the five that page lists.
+#include "cli/command.h"
+
+#include "certify/check/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct arguments {
+    struct hm_check_options options;
+    bool json, quiet;
+};
+
+struct watch { // progress on a terminal, once a run has taken two seconds
+    const char *path;
+    double started, shown;
+    bool any;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void show_progress(void *user, uint64_t bytes, uint64_t total, uint64_t steps)
+{
+    struct watch *w = user;
+    double at = now();
+    if (at - w->started < 2 || at - w->shown < 0.5) return;
+    double share = total ? 100.0 * (double)bytes / (double)total : 0;
+    fprintf(stderr, "\r%s: %.0f %%, %" PRIu64 " steps", w->path, share, steps);
+    w->shown = at;
+    w->any = true;
+}
+
+static void usage(FILE *to)
+{
+    fputs("Proves every claim of a certificate log from the rows beside it, or refutes it.\n\n"
+          "  hallmark verify run.jsonl\n"
+          "  hallmark: PROVED 1536 claims\n\n"
+          "Usage: hallmark verify [options] LOG...\n"
+          "  --allow-truncated    a log cut by a crash is no failure when what is there holds\n"
+          "  --allow-absent-rows  nor is a log whose row shards are gone; it is checked for consistency\n"
+          "  --json               one JSON object a log instead of text\n"
+          "  --quiet              the last line only\n\n"
+          "Exit codes: 0 proved, 1 refuted, 2 unreadable or wrong usage, 3 undecided, truncated or rows absent.\n",
+          to);
+}
+
+// A JSON string; the checker's messages are printable ASCII, a path may be anything.
+static void print_string(const char *s)
+{
+    putchar('"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < ' ' || c == 0x7f)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void print_json(const char *path, const struct hm_check_result *r)
+{
+    static const char *const kinds[] = {"proved", "consistent", "refuted", "undecided", "unreadable"};
+    printf("{\"log\":");
+    print_string(path);
+    printf(",\"result\":\"%s\",\"exit\":%d,\"claims\":%" PRIu64 ",\"undecided\":%" PRIu64 ",\"steps\":%" PRIu64
+           ",\"truncated\":%s,\"line\":",
+           kinds[r->kind], r->exit_code, r->claims, r->undecided, r->steps, r->truncated ? "true" : "false");
+    if (r->line)
+        printf("%" PRIu64, r->line);
+    else
+        printf("null");
+    printf(",\"message\":");
+    print_string(r->message);
+    puts("}");
+}
+
+// Refuted or unreadable beats undecided beats proved; 2 > 1 > 3 > 0, and a consistent log is worse than a proved one.
+static int badness(const struct hm_check_result *r)
+{
+    static const int of_exit[4] = {0, 3, 4, 2};
+    return 2 * of_exit[r->exit_code & 3] + (r->kind != HM_CHECK_PROVED);
+}
+
+static int verify(char **paths, int count, const struct arguments *a)
+{
+    struct hm_check_result worst = {0}, result;
+    uint64_t claims = 0;
+    for (int i = 0; i < count; i++) {
+        struct hm_check_options options = a->options;
+        struct watch watch = {.path = paths[i], .started = now()};
+        options.user = &watch;
+        if (isatty(STDERR_FILENO) && !a->quiet) options.progress = show_progress;
+        hm_check_log(paths[i], &options, &result);
+        if (watch.any) fputs("\r\033[K", stderr);
+        claims += result.claims;
+        if (a->json)
+            print_json(paths[i], &result);
+        else if (count > 1 && !a->quiet)
+            printf("%s: %s\n", paths[i], result.message);
+        if (i == 0 || badness(&result) > badness(&worst)) worst = result;
+        fflush(stdout);
+    }
+    if (!a->json && worst.kind == HM_CHECK_PROVED)
+        printf("hallmark: PROVED %" PRIu64 " claims\n", claims);
+    else if (!a->json && worst.kind == HM_CHECK_CONSISTENT)
+        printf("hallmark: CONSISTENT %" PRIu64 " claims (rows absent)\n", claims);
+    else if (!a->json)
+        printf("hallmark: %s\n", worst.message);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("hallmark: cannot write the result\n", stderr);
+        return HM_EXIT_USAGE;
+    }
+    return worst.exit_code;
+}
+
+int hm_cmd_verify(int argc, char **argv)
+{
+    struct arguments a = {0};
+    int count = 0; // paths are gathered at the front of argv
+    bool options_over = false;
+    for (int i = 1; i < argc; i++) {
+        const char *s = argv[i];
+        if (options_over || s[0] != '-')
+            argv[count++] = argv[i];
+        else if (strcmp(s, "--") == 0)
+            options_over = true;
+        else if (strcmp(s, "--allow-truncated") == 0)
+            a.options.allow_truncated = true;
+        else if (strcmp(s, "--allow-absent-rows") == 0)
+            a.options.allow_absent_rows = true;
+        else if (strcmp(s, "--json") == 0)
+            a.json = true;
+        else if (strcmp(s, "--quiet") == 0)
+            a.quiet = true;
+        else if (strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0) {
+            usage(stdout);
+            return HM_EXIT_OK;
+        } else {
+            fprintf(stderr, "hallmark: verify: unknown option \"%s\" (hallmark verify --help)\n", s);
+            return HM_EXIT_USAGE;
+        }
+    }
+    if (count == 0) {
+        fputs("hallmark: verify: expected a log, found none (hallmark verify --help)\n", stderr);
+        return HM_EXIT_USAGE;
+    }
+    return verify(argv, count, &a);
+}
