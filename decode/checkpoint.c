@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "decode/model_text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -143,7 +144,7 @@ cleanup:
     free(index);
     if (rc) hm_checkpoint_close(c);
     else *out = c;
-    return rc;
+    return hm_one_line(rc, err);
 }
 
 void hm_checkpoint_close(struct hm_checkpoint *c)

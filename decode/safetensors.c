@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "decode/model_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,7 +247,7 @@ hm_status hm_safetensors_open(const char *path, struct hm_safetensors **out, str
     if (!rc) rc = read_header(f, err);
     if (rc) hm_safetensors_close(f);
     else *out = f;
-    return rc;
+    return hm_one_line(rc, err);
 }
 
 void hm_safetensors_close(struct hm_safetensors *f)
