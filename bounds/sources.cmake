@@ -1,3 +1,6 @@
 list(APPEND HALLMARK_SOURCES
+  bounds/level.c
+  bounds/level_reverse.c
+  bounds/margin.c
   bounds/mpi.c
   bounds/weights.c)

@@ -49,6 +49,11 @@ struct hm_row_distance {
     struct hm_ival kl_pq, kl_qp, tv; // KL(p||q), KL(q||p) in nats (may be +inf), total variation
     struct hm_ival standard_accept;  // sum_i min(p_i, q_i)
 };
+// Rows of one temperature. The same distribution up to a constant gives exact zeros (and exactly 1).
 hm_status hm_row_distance(struct hm_row *p, struct hm_row *q, struct hm_row_distance *out, struct hm_error *err);
+
+// E = sum of (q_i - p_i)^+ over the first k tokens of p's order: with k = |A(p)| of a nucleus, what nucleus speculative
+// decoding adds to standard acceptance and to TV (docs/theory.md §5).
+hm_status hm_row_excess(struct hm_row *p, struct hm_row *q, size_t k, struct hm_ival *out, struct hm_error *err);
 
 #endif

@@ -41,6 +41,15 @@ hm_status hm_row_tail(struct hm_row *row, size_t rank, mpfr_prec_t precision, st
 // range of lengths; decided when both ends agree, which only 4096 bits failing prevents.
 hm_status hm_row_prefix(struct hm_row *row, size_t limit, mpq_srcptr share, struct hm_crossing *out, struct hm_error *err);
 
+// The figures of hm_row_distance at one precision.
+struct hm_distance_values {
+    struct hm_mpi kl_pq, kl_qp, tv, standard_accept;
+};
+void hm_distance_values_init(struct hm_distance_values *v, mpfr_prec_t precision);
+void hm_distance_values_clear(struct hm_distance_values *v);
+hm_status hm_row_distance_at(struct hm_row *p, struct hm_row *q, mpfr_prec_t precision, struct hm_distance_values *out,
+                             struct hm_error *err);
+
 // The sort key of a token: ascending keys are the order of theory.md §1, and the low half is the token.
 uint64_t hm_row_key(const struct hm_row *row, size_t token);
 

@@ -1,1 +1,2 @@
 hallmark_test(philox)
+hallmark_test(oracle)

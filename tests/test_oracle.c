@@ -1,0 +1,245 @@
+// Every figure of tests/data/oracle/vectors.json: values of docs/theory.md computed from its definitions with mpmath,
+// printed with 40 significant digits. A printed value v stands for a number within 10^-39 |v| of it; enclosures must
+// meet that, and be narrow.
+#include "base/json.h"
+#include "tests/certify_rows.h"
+
+#include <mpfr.h>
+#include <string.h>
+
+enum { LARGEST_FILE = 1 << 24 };
+
+static cJSON *cases;
+static const char *current; // the name of the case at hand, for messages
+
+static int load(void **state)
+{
+    (void)state;
+    struct hm_error err;
+    const char *path = getenv("HM_VECTORS"); // more vectors, made with other seeds
+    return hm_json_read(path ? path : "tests/data/oracle/vectors.json", LARGEST_FILE, &cases, &err) != HM_OK;
+}
+
+static int unload(void **state)
+{
+    (void)state;
+    cJSON_Delete(cases);
+    mpfr_free_cache();
+    return 0;
+}
+
+static float *read_logits(const cJSON *array, size_t *n)
+{
+    *n = (size_t)cJSON_GetArraySize(array);
+    float *out = calloc(*n, sizeof *out);
+    size_t i = 0;
+    for (const cJSON *item = array->child; item; item = item->next) out[i++] = strtof(item->valuestring, NULL);
+    return out;
+}
+
+// Does the enclosure meet the printed value, and is it as narrow as promised?
+static void compare(const char *what, struct hm_ival found, const cJSON *expected)
+{
+    assert_non_null(expected);
+    const char *text = cJSON_IsString(expected) ? expected->valuestring : "0";
+    if (!cJSON_IsString(expected)) assert_true(cJSON_IsNumber(expected) && expected->valuedouble == 0);
+    mpfr_t value, slack, end;
+    mpfr_inits2(256, value, slack, end, (mpfr_ptr)0);
+    assert_int_equal(mpfr_set_str(value, text, 10, MPFR_RNDN), 0);
+    mpfr_set_str(slack, "1e-39", 10, MPFR_RNDU);
+    mpfr_mul(slack, slack, value, MPFR_RNDA);
+    mpfr_abs(slack, slack, MPFR_RNDN);
+    int good = is_narrow(found) && !isnan(found.lo) && !isnan(found.hi);
+    if (mpfr_inf_p(value)) {
+        good = good && found.lo == INFINITY;
+    } else {
+        mpfr_add(end, value, slack, MPFR_RNDU);
+        good = good && mpfr_cmp_d(end, found.lo) >= 0;
+        mpfr_sub(end, value, slack, MPFR_RNDD);
+        good = good && mpfr_cmp_d(end, found.hi) <= 0;
+    }
+    mpfr_clears(value, slack, end, (mpfr_ptr)0);
+    if (!good) fail_msg("%s, %s: [%a, %a] = [%.17g, %.17g] against %s", current, what, found.lo, found.hi, found.lo, found.hi, text);
+}
+
+static const cJSON *want(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (!item) fail_msg("%s: no \"%s\"", current, key);
+    return item;
+}
+
+static void rule_text(const cJSON *one, char *out, size_t size)
+{
+    size_t n = (size_t)snprintf(out, size, "%s", want(one, "rule")->valuestring);
+    char before = ':';
+    for (const cJSON *p = want(one, "params")->child; p; p = p->next, before = ',')
+        n += (size_t)snprintf(out + n, size - n, "%c%s", before, p->valuestring);
+}
+
+// The level in logarithms as a printed probability: exp of its ends.
+static struct hm_ival exponential(struct hm_ival v)
+{
+    mpfr_t lo, hi;
+    mpfr_inits2(128, lo, hi, (mpfr_ptr)0);
+    mpfr_set_d(lo, v.lo, MPFR_RNDD);
+    mpfr_set_d(hi, v.hi, MPFR_RNDU);
+    mpfr_exp(lo, lo, MPFR_RNDD);
+    mpfr_exp(hi, hi, MPFR_RNDU);
+    struct hm_ival out = {mpfr_get_d(lo, MPFR_RNDD), mpfr_get_d(hi, MPFR_RNDU)};
+    mpfr_clears(lo, hi, (mpfr_ptr)0);
+    return out;
+}
+
+static void check_certified(const char *what, enum hm_certified found, int expected, int vacuous, int infinite)
+{
+    // The oracle calls a vacuous claim certified where the divergence is finite.
+    enum hm_certified right = vacuous ? HM_CERT_VACUOUS : expected ? HM_CERT_YES : HM_CERT_NO;
+    if (vacuous && !infinite) assert_true(expected);
+    if (found != right) fail_msg("%s, certified %s: %d against %d", current, what, (int)found, (int)right);
+}
+
+static void check_membership(const struct hm_rule *rule, struct hm_row *row, const cJSON *expect)
+{
+    struct hm_error err;
+    size_t k, accepted = 0;
+    enum hm_verdict decided, in;
+    assert_int_equal(hm_rule_count(rule, row, &k, &decided, &err), HM_OK);
+    assert_int_equal(decided, HM_YES);
+    if ((int)k != want(expect, "k")->valueint) fail_msg("%s: k = %zu against %d", current, k, want(expect, "k")->valueint);
+    for (const cJSON *id = want(expect, "accepted")->child; id; id = id->next, accepted++) {
+        assert_int_equal(hm_rule_accepts(rule, row, id->valueint, &in, &err), HM_OK);
+        if (in != HM_YES) fail_msg("%s: token %d is not accepted", current, id->valueint);
+        assert_true(hm_row_rank(row, id->valueint) < k);
+    }
+    assert_int_equal(accepted, k);
+    for (size_t r = k; r < hm_row_vocab(row); r++) {
+        assert_int_equal(hm_rule_accepts(rule, row, hm_row_token(row, r), &in, &err), HM_OK);
+        if (in != HM_NO) fail_msg("%s: rank %zu is accepted", current, r);
+    }
+}
+
+static void check_level(const struct hm_claim *claim, const cJSON *expect)
+{
+    compare("klf", claim->level.klf, want(expect, "klf"));
+    compare("klr", claim->level.klr, want(expect, "klr"));
+    compare("tv", claim->level.tv, want(expect, "tv"));
+    assert_int_equal(claim->vacuous, strcmp(want(expect, "status")->valuestring, "vacuous") == 0);
+    assert_int_equal(claim->nothing, strcmp(want(expect, "status")->valuestring, "nothing accepted") == 0);
+    assert_int_equal(claim->has_margin, !claim->vacuous && !claim->nothing);
+    if (!claim->has_margin) return;
+    compare("level", claim->level.level_f, want(expect, "level"));
+    compare("level_reverse", exponential(claim->level.level_r), want(expect, "level_reverse"));
+    compare("gap", claim->margin.gap, want(expect, "gap"));
+    compare("margin_klf", claim->margin.klf, want(expect, "margin_klf"));
+    compare("margin_klr", claim->margin.klr, want(expect, "margin_klr"));
+    compare("margin_tv", claim->margin.tv, want(expect, "margin_tv"));
+}
+
+static void check_restricted(const struct hm_restricted *found, const cJSON *expect)
+{
+    const char *status = want(expect, "status")->valuestring;
+    if (strncmp(status, "no accepted", 11) == 0) {
+        assert_int_equal(found->status, HM_RESTRICTED_NO_ACCEPTED);
+        return;
+    }
+    if (strncmp(status, "no mass", 7) == 0) {
+        assert_int_equal(found->status, HM_RESTRICTED_NO_MASS);
+        return;
+    }
+    assert_int_equal(found->status, HM_RESTRICTED_OK);
+    compare("restricted kl", found->kl, want(expect, "kl_pq"));
+    compare("restricted klf", found->level.klf, want(expect, "klf"));
+    compare("restricted klr", found->level.klr, want(expect, "klr"));
+    compare("restricted tv", found->level.tv, want(expect, "tv"));
+    int vacuous = strcmp(status, "vacuous") == 0;
+    if (!vacuous) compare("restricted level", found->level.level_f, want(expect, "level"));
+    check_certified("restricted", found->certified, cJSON_IsTrue(want(expect, "certified")), vacuous, found->kl.lo == INFINITY);
+}
+
+static void check_draft(struct hm_row *p, struct hm_row *q, const struct hm_row_distance *d, const struct hm_claim *claim,
+                        const cJSON *expect)
+{
+    struct hm_error err;
+    struct hm_ival excess;
+    compare("kl_pq", d->kl_pq, want(expect, "kl_pq"));
+    compare("kl_qp", d->kl_qp, want(expect, "kl_qp"));
+    compare("tv_pq", d->tv, want(expect, "tv_pq"));
+    compare("standard_acceptance", d->standard_accept, want(expect, "standard_acceptance"));
+    assert_int_equal(hm_row_excess(p, q, claim->k, &excess, &err), HM_OK);
+    compare("excess_in_set", excess, want(expect, "excess_in_set"));
+    assert_int_equal(claim->covered, cJSON_IsTrue(want(expect, "covered")) ? HM_YES : HM_NO);
+    const cJSON *certified = want(expect, "certified");
+    check_certified("klf", claim->certified[0], cJSON_IsTrue(want(certified, "klf")), claim->vacuous, d->kl_pq.lo == INFINITY);
+    check_certified("klr", claim->certified[1], cJSON_IsTrue(want(certified, "klr")), claim->vacuous, d->kl_qp.lo == INFINITY);
+    check_certified("tv", claim->certified[2], cJSON_IsTrue(want(certified, "tv")), claim->vacuous, 0);
+}
+
+static int32_t *read_ids(const cJSON *array, size_t *n)
+{
+    *n = array ? (size_t)cJSON_GetArraySize(array) : 0;
+    int32_t *ids = calloc(*n + 1, sizeof *ids);
+    size_t i = 0;
+    for (const cJSON *id = array ? array->child : NULL; id; id = id->next) ids[i++] = id->valueint;
+    return ids;
+}
+
+static void check_case(const cJSON *one)
+{
+    const cJSON *expect = want(one, "expect");
+    char spelling[256];
+    size_t vocab, draft_vocab, ids;
+    struct hm_error err = {.message = ""};
+    struct hm_ival value;
+    current = want(one, "name")->valuestring;
+    rule_text(one, spelling, sizeof spelling);
+    struct hm_rule rule = parse_rule(spelling);
+    float *l = read_logits(want(one, "logits"), &vocab), *d = read_logits(want(one, "draft"), &draft_vocab);
+    int32_t *subset = read_ids(cJSON_GetObjectItemCaseSensitive(one, "draft_vocab"), &ids);
+    const char *temperature = want(one, "temperature")->valuestring;
+    struct hm_row *p = open_row(l, vocab, temperature), *q = open_row(d, draft_vocab, temperature);
+    struct hm_row_distance distance;
+    struct hm_claim claim;
+
+    check_membership(&rule, p, expect);
+    assert_int_equal(hm_row_entropy(p, &value, &err), HM_OK);
+    compare("entropy", value, want(expect, "entropy"));
+    assert_int_equal(hm_row_probability(p, hm_row_token(p, 0), &value, &err), HM_OK);
+    compare("p1", value, want(expect, "p1"));
+    assert_int_equal(hm_row_distance(p, q, &distance, &err), HM_OK);
+    struct hm_claim_query query = {.rule = &rule, .target = p, .draft = q, .distance = &distance, .token = hm_row_token(q, 0),
+                                   .m = (size_t)want(one, "m")->valueint, .margin = true,
+                                   .draft_vocab = ids ? subset : NULL, .draft_vocab_size = ids};
+    if (hm_claim_make(&query, &claim, &err)) fail_msg("%s: %s", current, err.message);
+    check_level(&claim, expect);
+    check_draft(p, q, &distance, &claim, expect);
+    if (cJSON_GetObjectItemCaseSensitive(expect, "radius")) {
+        assert_int_equal(want(expect, "token")->valueint, query.token);
+        assert_true(claim.has_radius);
+        compare("radius", claim.radius, want(expect, "radius"));
+    }
+    assert_int_equal(claim.has_restricted, ids > 0);
+    if (ids) check_restricted(&claim.restricted, want(expect, "restricted"));
+
+    hm_row_close(p);
+    hm_row_close(q);
+    hm_rule_clear(&rule);
+    free(l);
+    free(d);
+    free(subset);
+}
+
+static void every_vector(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (const cJSON *one = cases->child; one; one = one->next, n++) check_case(one);
+    print_message("%zu vectors\n", n);
+    assert_true(n >= 448 || getenv("HM_VECTORS"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_vector)};
+    return cmocka_run_group_tests(tests, load, unload);
+}
