@@ -1,1 +1,5 @@
 hallmark_test(kernels)
+hallmark_test(kernels_attention)
+hallmark_test(kernels_device)
+hallmark_test(kernels_exp)
+hallmark_test(kernels_rows)
