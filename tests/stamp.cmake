@@ -6,3 +6,4 @@ hallmark_test(stamp_queue)
 hallmark_test(stamp_order)
 hallmark_test(stamp ${stamp_fixture})
 hallmark_test(stamp_run ${stamp_fixture})
+hallmark_test(stamp_proved ${stamp_fixture}) # by the independent checker

@@ -1,0 +1,130 @@
+// The independent checker proves what the stamper writes: synthetic decodes of every kind, with their rows.
+#include "certify/check/check.h"
+#include "tests/test_stamp_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void check_as(const char *expected, int exit_code)
+{
+    struct hm_check_result result;
+    int code = hm_check_log(log_path, NULL, &result);
+    if (code != exit_code || strncmp(result.message, expected, strlen(expected)) != 0) {
+        struct log_text text = log_read(log_path);
+        if (result.line && result.line <= text.lines) print_error("%.3000s\n", text.start[result.line - 1]);
+        log_free(&text);
+        fail_msg("expected \"%s...\" and exit code %d, found \"%s\" and %d", expected, exit_code, result.message, code);
+    }
+}
+
+static void prove(const struct decode *decode)
+{
+    log_run(decode, &(struct hm_stamp_options){.path = log_path, .keep_rows = true, .threads = 2}, NULL);
+    check_as("PROVED ", 0);
+}
+
+static void the_plain_decode(void **unused)
+{
+    (void)unused;
+    prove(&decode_plain);
+}
+
+static void the_rich_decode(void **unused)
+{
+    (void)unused;
+    prove(&decode_rich);
+}
+
+// Each rule as claim and as acceptance, greedy and sampled, over several seeds.
+static void every_rule(void **unused)
+{
+    (void)unused;
+    static const char *const rules[] = {"greedy",      "additive:1/10",      "additive:0",        "multiplicative:0.3",
+                                        "topm:4",      "entropy:0.09,0.3",   "nucleus:0.9",       "nucleus:1",
+                                        "topk-delta:5,0.2", "multiplicative:1"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (uint64_t seed = 1; seed <= 2; seed++) {
+            struct decode decode = decode_plain;
+            decode.rules[0] = rules[i];
+            decode.acceptance = rules[i];
+            decode.m[1] = 3;
+            decode.m_count = 2;
+            decode.margin = true;
+            decode.all_nodes = seed == 1;
+            decode.temperature = seed == 1 ? NULL : "7/10";
+            decode.vocab = 10 + 3 * i;
+            decode.tokens = 10;
+            decode.seed = seed * 100 + i;
+            prove(&decode);
+        }
+}
+
+static void processors_and_temperatures(void **unused)
+{
+    (void)unused;
+    static const char *const temperatures[] = {"1", "1/3", "2", "0.05"};
+    for (size_t i = 0; i < 8; i++) {
+        struct decode decode = decode_plain;
+        decode.temperature = temperatures[i % 4];
+        decode.certify_temperature = temperatures[(i + 1) % 4];
+        decode.top_k = i & 1 ? 6 : 0;
+        decode.top_p = i & 2 ? "0.85" : NULL;
+        decode.cap = i & 4 ? 1 : 0;
+        decode.seed = 50 + i;
+        prove(&decode);
+    }
+}
+
+static void no_draft_model(void **unused)
+{
+    (void)unused;
+    struct decode decode = decode_plain;
+    decode.no_draft = true;
+    decode.m[1] = 2;
+    decode.m_count = 2;
+    prove(&decode);
+}
+
+static void rows_that_are_absent(void **unused)
+{
+    (void)unused;
+    log_run(&decode_rich, &(struct hm_stamp_options){.path = log_path, .hash_rows = true}, NULL);
+    check_as("CONSISTENT ", 3);
+    log_run(&decode_rich, &(struct hm_stamp_options){.path = log_path}, NULL);
+    check_as("CONSISTENT ", 3);
+}
+
+static void logs_that_stop_early(void **unused)
+{
+    (void)unused;
+    struct decode decode = decode_plain;
+    decode.abandon = 7;
+    log_run(&decode, &(struct hm_stamp_options){.path = log_path, .keep_rows = true}, NULL);
+    check_as("UNDECIDED 0 of ", 3);
+    struct hm_check_result result;
+    hm_check_log(log_path, NULL, &result);
+    assert_non_null(strstr(result.message, "(truncated after step 6 of sequence 0)"));
+    struct hm_error err;
+    decode = decode_rich;
+    decode.spoil = 9;
+    assert_int_equal(decode_run(&decode, &(struct hm_stamp_options){.path = log_path, .keep_rows = true}, NULL, &err), HM_RANGE);
+    check_as("UNDECIDED 0 of ", 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plain_decode),        cmocka_unit_test(the_rich_decode),
+        cmocka_unit_test(every_rule),              cmocka_unit_test(processors_and_temperatures),
+        cmocka_unit_test(no_draft_model),          cmocka_unit_test(rows_that_are_absent),
+        cmocka_unit_test(logs_that_stop_early),
+    };
+    return cmocka_run_group_tests(tests, log_set_up, log_tear_down);
+}
