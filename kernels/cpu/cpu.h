@@ -96,6 +96,9 @@ static inline struct hm_cpu_device *hm_cpu_device(struct hm_device *device)
     return (struct hm_cpu_device *)device;
 }
 
+extern const struct hm_device_ops hm_cpu_ops; // operations.c
+void hm_cpu_close(struct hm_device *);        // device.c
+
 // Zeroed pages, reserved now and backed when first touched; large ones on huge pages where the system offers them.
 // NULL when memory is short or the size is 0 or overflows.
 void *hm_pages_reserve(size_t bytes);
