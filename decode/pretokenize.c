@@ -160,7 +160,7 @@ void hm_pretokenizer_free(struct hm_pretokenizer *p)
 
 // ---- scratch space
 
-struct hm_pretokenizer_work *hm_pretokenizer_work_open(void)
+struct hm_pretokenizer_work *hm_pretokenizer_work_open(size_t size)
 {
     struct hm_pretokenizer_work *work = hm_calloc(1, sizeof *work);
     if (!work) return NULL;
@@ -171,6 +171,7 @@ struct hm_pretokenizer_work *hm_pretokenizer_work_open(void)
         return NULL;
     }
     pcre2_set_heap_limit(work->context, HEAP_KIB);
+    work->budget = BUDGET_BASE + (uint64_t)BUDGET_PER_BYTE * size;
     return work;
 }
 
@@ -341,6 +342,5 @@ hm_status hm_pretokenizer_run(const struct hm_pretokenizer *p, struct hm_pretoke
     if (size == 0) return HM_OK;
     struct run run = {.p = p, .work = work, .sink = sink, .context = context, .err = err};
     work->count = 0;
-    work->budget = BUDGET_BASE + (uint64_t)BUDGET_PER_BYTE * size;
     return run_step(&run, 0, text, size);
 }

@@ -16,7 +16,8 @@ hm_status hm_pretokenizer_read(const char *where, const cJSON *value, struct hm_
                                struct hm_error *err);
 void hm_pretokenizer_free(struct hm_pretokenizer *p);
 
-struct hm_pretokenizer_work *hm_pretokenizer_work_open(void); // NULL when memory is short
+// For texts of `size` bytes in all, which is what the budget of steps is measured by. NULL when memory is short.
+struct hm_pretokenizer_work *hm_pretokenizer_work_open(size_t size);
 void hm_pretokenizer_work_close(struct hm_pretokenizer_work *work);
 
 // Receives each word in order; a status other than HM_OK ends the run and is returned by it.

@@ -95,12 +95,12 @@ static hm_status encode_around(struct encoding *e, const struct hm_added *added,
     size_t done = 0, from = 0;
     hm_status rc = HM_OK;
     struct hm_added_match match;
-    while (!rc && e->specials == HM_SPECIAL_PARSE && hm_added_next(added, text, size, from, &match)) {
-        // A token before may have stripped the white space that this one would take as well.
+    while (!rc && e->specials == HM_SPECIAL_PARSE && hm_added_next(added, text, size, from, done, &match)) {
+        from = match.next;
+        if (match.start >= match.end) continue;
         if (match.start > done) rc = between(e, text + done, match.start - done);
         if (!rc) rc = add_id(e, match.id);
         done = match.end;
-        from = match.next;
     }
     if (!rc && done < size) rc = between(e, text + done, size - done);
     return rc;
@@ -144,7 +144,7 @@ hm_status hm_tokenizer_encode(const struct hm_tokenizer *t, const char *text, si
     struct encoding e = {.t = t, .specials = specials, .err = err};
     hm_status rc = HM_OK;
     e.bpe_work = hm_bpe_work_open();
-    e.cut_work = hm_pretokenizer_work_open();
+    e.cut_work = hm_pretokenizer_work_open(size);
     e.ids.data = hm_calloc(16, sizeof *e.ids.data);
     e.ids.capacity = 16;
     if (!e.bpe_work || !e.cut_work || !e.ids.data) rc = hm_fail(err, HM_MEMORY, "out of memory encoding a text");

@@ -92,17 +92,31 @@ static const struct hm_added_token *longest_at(const struct hm_added *added, con
     return longest;
 }
 
-bool hm_added_next(const struct hm_added *added, const uint8_t *text, size_t size, size_t from,
+// White space is scanned once: not before `taken`, nor again where the match before has stripped it already. So a text
+// of nothing but spaces takes linear time, even when a space is itself a token that strips.
+static void strip(const struct hm_added_token *token, const uint8_t *text, size_t size, size_t taken,
+                  struct hm_added_match *match)
+{
+    if (token->left_strip && match->start > taken)
+        match->start -= hm_text_trailing_space(text + taken, match->start - taken);
+    else if (token->left_strip)
+        match->start = taken;
+    if (token->right_strip && match->end < taken)
+        match->end = taken;
+    else if (token->right_strip)
+        match->end += hm_text_leading_space(text + match->end, size - match->end);
+}
+
+bool hm_added_next(const struct hm_added *added, const uint8_t *text, size_t size, size_t from, size_t taken,
                    struct hm_added_match *match)
 {
     for (size_t at = from; at < size; at++) {
         if (!added->first[text[at]]) continue;
         const struct hm_added_token *token = longest_at(added, text + at, size - at);
         if (!token) continue;
-        *match =
-            (struct hm_added_match){.start = at, .end = at + token->size, .next = at + token->size, .id = token->id};
-        if (token->left_strip) match->start -= hm_text_trailing_space(text, at);
-        if (token->right_strip) match->end += hm_text_leading_space(text + match->end, size - match->end);
+        size_t end = at + token->size;
+        *match = (struct hm_added_match){.start = at, .end = end, .next = end, .id = token->id};
+        strip(token, text, size, taken, match);
         return true;
     }
     return false;

@@ -27,13 +27,15 @@ bool hm_added_append(struct hm_added *added, const struct hm_added_token *token)
 const struct hm_added_token *hm_added_sort(struct hm_added *added);
 const struct hm_added_token *hm_added_find(const struct hm_added *added, const uint8_t *text, size_t size);
 
-// The leftmost match at or after `from` (the longest one there), white space included; false when there is none.
 struct hm_added_match {
-    size_t start, end; // with the white space that the token strips
+    size_t start, end; // with the white space that the token strips; nothing when the match before has stripped it all
     size_t next;       // where the search goes on
     int32_t id;
 };
-bool hm_added_next(const struct hm_added *added, const uint8_t *text, size_t size, size_t from,
+
+// The leftmost match at or after `from` (the longest one there); false when there is none. `taken` is the end of the
+// match before it: what a match strips on its left begins there at the earliest.
+bool hm_added_next(const struct hm_added *added, const uint8_t *text, size_t size, size_t from, size_t taken,
                    struct hm_added_match *match);
 
 #endif

@@ -421,6 +421,54 @@ static void missing_bytes_are_named(void **state)
     hm_tokenizer_close(t);
 }
 
+// What is left of a match whose white space the one before has taken: as the library does it.
+static void stripping_tokens_overlap(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int32_t ids[6];
+        size_t count;
+    } cases[] = {{"a<r> <y>b", {0, 2, 3, 1}, 4},  {"a<r>  <y>b", {0, 2, 3, 1}, 4},
+                 {"a<r>  <x>b", {0, 2, 4, 1}, 4}, {"a<r> <y> <x>b", {0, 2, 3, 4, 1}, 5},
+                 {"<r>  b", {2, 1}, 2},           {"a\t_ \n_b", {0, 5, 5, 1}, 4}};
+    struct hm_tokenizer *t =
+        parse("\"a\":0,\"b\":1", "{\"id\":2,\"content\":\"<r>\",\"rstrip\":true},{\"id\":3,\"content\":\" <y>\"},"
+                                 "{\"id\":4,\"content\":\" <x>\",\"lstrip\":true},"
+                                 "{\"id\":5,\"content\":\"_\",\"lstrip\":true,\"rstrip\":true}");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int32_t *ids;
+        size_t count;
+        assert_int_equal(
+            hm_tokenizer_encode(t, cases[i].text, strlen(cases[i].text), HM_SPECIAL_PARSE, &ids, &count, NULL), HM_OK);
+        check_ids("overlap", i, ids, count, cases[i].ids, cases[i].count);
+        free(ids);
+    }
+    hm_tokenizer_close(t);
+}
+
+// A space that is a token and strips the spaces around it: each is looked at once.
+static void spaces_are_stripped_in_linear_time(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    struct hm_tokenizer *t =
+        parse("\"a\":0", "{\"id\":1,\"content\":\" \",\"lstrip\":true,\"rstrip\":true,\"special\":true}");
+    char *text = malloc(SIZE);
+    int32_t *ids;
+    size_t count;
+    memset(text, ' ', SIZE);
+    text[0] = text[SIZE - 1] = 'a';
+    clock_t start = clock();
+    assert_int_equal(hm_tokenizer_encode(t, text, SIZE, HM_SPECIAL_PARSE, &ids, &count, NULL), HM_OK);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 20);
+    assert_int_equal(count, 3);
+    assert_int_equal(ids[1], 1);
+    free(ids);
+    free(text);
+    hm_tokenizer_close(t);
+}
+
 // Patterns that backtrack exponentially: an error, not a hang.
 static void hostile_patterns_end_in_errors(void **state)
 {
@@ -456,6 +504,7 @@ int main(void)
         cmocka_unit_test(streaming_equals_decoding),     cmocka_unit_test(ill_formed_parts_are_replaced),
         cmocka_unit_test(long_texts_end_soon),           cmocka_unit_test(tokens_are_found),
         cmocka_unit_test(vocabularies_are_compared),     cmocka_unit_test(missing_bytes_are_named),
+        cmocka_unit_test(stripping_tokens_overlap),      cmocka_unit_test(spaces_are_stripped_in_linear_time),
         cmocka_unit_test(hostile_patterns_end_in_errors)};
     return cmocka_run_group_tests(tests, seed_random, NULL);
 }
