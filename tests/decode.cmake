@@ -10,3 +10,9 @@ hallmark_test(model_untrusted)
 # Logits of a checkpoint, for tools/parity.
 add_executable(hallmark_logits tools/logits.c)
 target_link_libraries(hallmark_logits PRIVATE hallmark)
+
+# The corpus of the fuzz target, replayed.
+add_executable(fuzz_safetensors tests/fuzz/fuzz_safetensors.c tests/fuzz/driver.c)
+target_link_libraries(fuzz_safetensors PRIVATE hallmark)
+file(GLOB corpus tests/fuzz/corpus/safetensors/*)
+add_test(NAME fuzz_safetensors COMMAND fuzz_safetensors ${corpus})
