@@ -171,8 +171,8 @@ def optimise(model, loss_of, checkpoint, minutes, peak_lr, report):
         optimiser.step()
         step += 1
         if step % 500 == 0:
-            print(f"{checkpoint.stem}: step {step}, {clock.used() / 60:.1f} min, loss {loss.item():.3f}, {report(model)}",
-                  flush=True)
+            print(f"{checkpoint.stem}: step {step}, {clock.used() / 60:.1f} min, loss {loss.item():.3f}, "
+                  f"{report(model)}", flush=True)
         if clock.used() - saved > 120:
             save()
             saved = clock.used()
@@ -196,14 +196,15 @@ def sample_texts(model, stream, path, rounds, generator):
     """Windows written by the target itself after 32 tokens of training text, half greedily and half at temperature
     0.8: the contexts in which a draft is asked, so the ones on which it must agree."""
     model.eval()
+    model.generation_config.eos_token_id = None  # write on over the end of a document, as the training text does
     out = []
     for i in range(rounds):
         prompts = windows(stream, 64, generator)[:, :32]
         torch.manual_seed(1000 + i)
         with torch.autocast("cpu", torch.bfloat16):
-            text = model.generate(prompts, attention_mask=torch.ones_like(prompts), use_cache=True, eos_token_id=-1,
-                                  min_new_tokens=WINDOW - 31, max_new_tokens=WINDOW - 31, pad_token_id=0,
-                                  **(dict(do_sample=True, temperature=0.8, top_k=0) if i % 2 else dict(do_sample=False)))
+            manner = dict(do_sample=True, temperature=0.8, top_k=0) if i % 2 else dict(do_sample=False)
+            text = model.generate(prompts, attention_mask=torch.ones_like(prompts), use_cache=True,
+                                  max_new_tokens=WINDOW - 31, pad_token_id=0, **manner)
         out.append(text.short())
         if i % 10 == 0:
             print(f"samples: round {i} of {rounds}", flush=True)
@@ -262,11 +263,11 @@ def write_prompts(held, path, count=20, words=25):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", help="verses, one a line, as `bible -f gen1:1-rev22:21` prints them (default: run it)")
+    parser.add_argument("--text", help="verses, one a line, as `bible -f gen1:1-rev22:21` prints (default: run it)")
     parser.add_argument("--minutes", type=float, default=40, help="for the target (default 40)")
     parser.add_argument("--draft-minutes", type=float, default=20, help="for the draft (default 20)")
     parser.add_argument("--batch", type=int, default=8, help=f"windows of {WINDOW} tokens a step (default 8)")
-    parser.add_argument("--sample-rounds", type=int, default=60, help="rounds of 64 sampled windows (default 60)")
+    parser.add_argument("--sample-rounds", type=int, default=32, help="rounds of 64 sampled windows (default 32)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("build/tiny"), help="checkpoints (default build/tiny)")
     parser.add_argument("--out", type=Path, default=Path("models"), help="where the two folders go (default models)")
