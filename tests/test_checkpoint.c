@@ -197,6 +197,12 @@ static void test_hash_is_remembered(void **state)
     hash_is(wrong);
     write_text(name, "aaaa\n"); // not a hash: computed and written again
     hash_is(right);
+    wrong[64] = '\n';
+    char *longer = malloc(80);
+    snprintf(longer, 80, "%sand more\n", wrong);
+    write_text(name, longer); // not a hash either
+    free(longer);
+    hash_is(right);
     hash_is(right);
     assert_non_null(only_file());
     setenv("HALLMARK_CACHE", "/proc/no/such/folder", 1); // cannot be written: no error

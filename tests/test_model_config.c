@@ -69,6 +69,7 @@ static void test_rope_spellings(void **state)
         QWEN3(",\"rope_theta\":1e6,\"rope_scaling\":{\"type\":\"default\"}"),
         QWEN3(",\"rope_parameters\":{\"rope_theta\":1e6,\"rope_type\":\"default\"},\"partial_rotary_factor\":1.0"),
         QWEN3(",\"rope_parameters\":{\"rope_theta\":1e6}"),
+        QWEN3(",\"rope_scaling\":{},\"rope_parameters\":{\"rope_theta\":1e6}"),
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         struct hm_rope_config r = accepted(plain[i], NULL).rope;
