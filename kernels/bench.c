@@ -22,7 +22,8 @@ struct reading {
 static void read_unit(void *context, size_t unit, unsigned worker)
 {
     struct reading *job = context;
-    job->result[worker] += job->kernels->read(job->from + unit * (READ_UNIT / sizeof(float)), READ_UNIT / sizeof(float));
+    job->result[worker] +=
+        job->kernels->read(job->from + unit * (READ_UNIT / sizeof(float)), READ_UNIT / sizeof(float));
 }
 
 struct bursting {
@@ -78,6 +79,6 @@ void hm_bench_ceilings(struct hm_device *cpu, double *read_bytes_per_second, dou
     size_t units = (size_t)BURST_UNITS * hm_pool_threads(device->pool);
     double flops; // of one unit
     bursting.result[0] += device->kernels->burst(1, &flops);
-    *flops_per_second = flops * (double)bursting.repeats * (double)units /
-                        best_time(device->pool, burst_unit, &bursting, units);
+    *flops_per_second =
+        flops * (double)bursting.repeats * (double)units / best_time(device->pool, burst_unit, &bursting, units);
 }

@@ -14,12 +14,14 @@ static void *random_weights(enum hm_dtype dtype, size_t count, enum values kind)
         uint16_t half = (uint16_t)(hm_float_bits(value) >> 16);
         if (dtype == HM_F16) {
             half = (uint16_t)random_bits();
-            if ((half >> 10 & 31) == 31) half &= 0x83FF;       // no infinities: subnormals instead
+            if ((half >> 10 & 31) == 31) half &= 0x83FF;                       // no infinities: subnormals instead
             if (kind == ORDINARY) half = (uint16_t)((half & 0x87FF) | 0x3000); // 1/8 .. 1/2
             if (kind == SPARSE && random_below(3)) half &= 0x8000;
         }
-        if (dtype == HM_F32) memcpy(weights + 4 * i, &value, 4);
-        else memcpy(weights + 2 * i, &half, 2);
+        if (dtype == HM_F32)
+            memcpy(weights + 4 * i, &value, 4);
+        else
+            memcpy(weights + 2 * i, &half, 2);
     }
     return weights;
 }
@@ -106,7 +108,7 @@ static void infinities_stay_where_they_belong(void **state)
     for (size_t d = 0; d < devices.count; d++) {
         struct product p = product_new(HM_BF16, 70, 300, 9, ORDINARY);
         for (size_t i = 0; i < 300; i++) p.x[i] = fabsf(p.x[i]) + 0.5f;
-        p.x[4 * 300 + 3] = INFINITY;                 // row 4
+        p.x[4 * 300 + 3] = INFINITY;                    // row 4
         ((uint16_t *)p.weights)[65 * 300 + 7] = 0x7F80; // output 65
         struct hm_weight *weight = devices.at[d]->ops->load(devices.at[d], p.weights, HM_BF16, 70, 300);
         struct guarded x = guarded_new(devices.at[d], p.x, 9 * 300), y = guarded_new(devices.at[d], NULL, 9 * 70);
@@ -172,7 +174,8 @@ static void error_is_within_the_bound(void **state)
                 for (size_t o = 0; o < 8; o++) {
                     long double exact = 0, size = 0;
                     for (size_t i = 0; i < inputs; i++) {
-                        long double term = (long double)p.x[r * inputs + i] * hm_widen(p.dtype, p.weights, o * inputs + i);
+                        long double term =
+                            (long double)p.x[r * inputs + i] * hm_widen(p.dtype, p.weights, o * inputs + i);
                         exact += term;
                         size += fabsl(term);
                     }
@@ -195,8 +198,11 @@ static void widening_is_exact(void **state)
         uint16_t half = (uint16_t)bits;
         int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023), sign = bits & 0x8000 ? -1 : 1;
         float f16 = hm_widen_f16(half), bf16 = hm_widen_bf16(half);
-        if (exponent == 31) assert_true(fraction ? isnan(f16) : f16 == (float)sign * INFINITY);
-        else assert_true(f16 == (float)sign * ldexpf((float)(exponent ? 1024 + fraction : fraction), (exponent ? exponent : 1) - 25));
+        if (exponent == 31)
+            assert_true(fraction ? isnan(f16) : f16 == (float)sign * INFINITY);
+        else
+            assert_true(f16 == (float)sign * ldexpf((float)(exponent ? 1024 + fraction : fraction),
+                                                    (exponent ? exponent : 1) - 25));
         assert_int_equal(!!signbit(f16), sign < 0);
         assert_int_equal(hm_float_bits(bf16), bits << 16);
     }
@@ -271,9 +277,9 @@ static void impossible_sizes_give_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits_everywhere),        cmocka_unit_test(infinities_stay_where_they_belong),
-        cmocka_unit_test(rows_do_not_see_each_other),  cmocka_unit_test(error_is_within_the_bound),
-        cmocka_unit_test(widening_is_exact),           cmocka_unit_test(stacking_and_embedding),
+        cmocka_unit_test(same_bits_everywhere),       cmocka_unit_test(infinities_stay_where_they_belong),
+        cmocka_unit_test(rows_do_not_see_each_other), cmocka_unit_test(error_is_within_the_bound),
+        cmocka_unit_test(widening_is_exact),          cmocka_unit_test(stacking_and_embedding),
         cmocka_unit_test(impossible_sizes_give_null),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);

@@ -126,7 +126,8 @@ static inline void guarded_check(const struct guarded *array)
 {
     float *all = calloc(array->floats + 2 * CANARY, sizeof *all);
     assert_non_null(all);
-    array->device->ops->download(array->device, all, (struct hm_view){array->view.buffer, 0}, array->floats + 2 * CANARY);
+    array->device->ops->download(array->device, all, (struct hm_view){array->view.buffer, 0},
+                                 array->floats + 2 * CANARY);
     for (size_t i = 0; i < CANARY; i++) {
         assert_true(all[i] == (float)i - 0.125f);
         assert_true(all[CANARY + array->floats + i] == (float)i - 0.125f);

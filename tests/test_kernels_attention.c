@@ -38,7 +38,9 @@ static struct call call_new(enum form form, size_t rows, size_t kv_heads, size_t
         uint32_t *tail = c.tails + r * TAIL;
         struct hm_visible *visible = &c.visible[r];
         visible->tail = tail;
-        visible->prefix = (uint32_t)(form == TREE ? prefix : form == CAUSAL ? prefix + r + 1 : 1 + random_below(prefix + 1));
+        visible->prefix = (uint32_t)(form == TREE     ? prefix
+                                     : form == CAUSAL ? prefix + r + 1
+                                                      : 1 + random_below(prefix + 1));
         if (form != CAUSAL) visible->tail_length = (uint32_t)random_below(form == TREE ? 10 : TAIL);
         if (length_of(visible) == 0) visible->tail_length = 1; // a node sees itself
         for (size_t i = 0; i < TAIL; i++) tail[i] = (uint32_t)(prefix + random_below(c.slots - prefix));
@@ -95,8 +97,9 @@ static void same_bits_everywhere(void **state)
     open_devices(&devices);
     for (int trial = 0; trial < 90; trial++) {
         size_t prefix = trial % 4 ? random_below(200) : 62 + random_below(5); // around the block of 64
-        struct call c = call_new((enum form)(trial % FORMS), 1 + random_below(trial % 7 ? 6 : 45), 1 + random_below(3),
-                                 1 + random_below(6), random_head_dim(), prefix, (enum values)(trial / FORMS % VALUE_KINDS));
+        struct call c =
+            call_new((enum form)(trial % FORMS), 1 + random_below(trial % 7 ? 6 : 45), 1 + random_below(3),
+                     1 + random_below(6), random_head_dim(), prefix, (enum values)(trial / FORMS % VALUE_KINDS));
         find_expected(&c);
         for (size_t d = 0; d < devices.count; d++) compare_on(devices.at[d], &c, "attention");
         call_free(&c);
@@ -122,6 +125,26 @@ static void little_scratch_gives_the_same_bits(void **state)
             compare_on(devices.at[d], &c, "attention with little scratch");
         }
         device->scratch_floats = all;
+
+        // The device then takes one row at a time; the kernel itself can take them all.
+        enum { HEADS = 6, DIM = 64, OUT = 5 * HEADS * DIM };
+        float out[OUT], scratch[15 * (2 + 64)];
+        for (size_t head = 0; head < HEADS; head += 3) {
+            struct hm_attention_share share = {.shape = &c.shape,
+                                               .visible = c.visible,
+                                               .q = c.q,
+                                               .q_stride = c.q_stride,
+                                               .keys = c.keys,
+                                               .values = c.values,
+                                               .out = out,
+                                               .rows = 5,
+                                               .first_head = head,
+                                               .heads = 3,
+                                               .scratch = scratch,
+                                               .scratch_floats = d % 2 ? 30 : sizeof scratch / sizeof *scratch};
+            device->kernels->attention(&share);
+        }
+        assert_memory_equal(out, c.expected, sizeof out);
         call_free(&c);
     }
     close_devices(&devices);
@@ -250,13 +273,14 @@ static void error_is_within_the_bound(void **state)
     seed_from_environment("attention: error_is_within_the_bound");
     double worst = 0;
     for (int trial = 0; trial < 25; trial++) {
-        struct call c = call_new((enum form)(trial % FORMS), 2, 1, 2, random_head_dim(), random_below(trial % 5 ? 200 : 3000),
-                                 trial % 2 ? ORDINARY : SPARSE);
+        struct call c = call_new((enum form)(trial % FORMS), 2, 1, 2, random_head_dim(),
+                                 random_below(trial % 5 ? 200 : 3000), trial % 2 ? ORDINARY : SPARSE);
         find_expected(&c);
         for (size_t n = 0; n < c.shape.rows * c.shape.heads * c.shape.head_dim; n++) {
             size_t row = n / (c.shape.heads * c.shape.head_dim), head = n / c.shape.head_dim % c.shape.heads;
             if (n > 64 && random_below(8)) continue;
-            double bound, error = (double)fabsl(c.expected[n] - exact_output(&c, row, head, n % c.shape.head_dim, &bound));
+            double bound,
+                error = (double)fabsl(c.expected[n] - exact_output(&c, row, head, n % c.shape.head_dim, &bound));
             if (error > bound) fail_msg("row %zu head %zu: error %g, bound %g", row, head, error, bound);
             if (error / bound > worst) worst = error / bound;
         }
@@ -268,8 +292,8 @@ static void error_is_within_the_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits_everywhere),       cmocka_unit_test(little_scratch_gives_the_same_bits),
-        cmocka_unit_test(slots_do_not_show),          cmocka_unit_test(rows_do_not_see_each_other),
+        cmocka_unit_test(same_bits_everywhere),      cmocka_unit_test(little_scratch_gives_the_same_bits),
+        cmocka_unit_test(slots_do_not_show),         cmocka_unit_test(rows_do_not_see_each_other),
         cmocka_unit_test(error_is_within_the_bound),
     };
     return cmocka_run_group_tests_name("kernels_attention", tests, NULL, NULL);

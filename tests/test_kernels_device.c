@@ -109,6 +109,41 @@ static void every_unit_is_done_once(void **state)
     hm_pool_close(NULL);
 }
 
+struct blocked {
+    atomic_size_t done;
+    size_t units;
+    atomic_bool gave_up;
+};
+
+// Unit 0 ends only when all others have ended.
+static void blocked_unit(void *context, size_t unit, unsigned worker)
+{
+    (void)worker;
+    struct blocked *blocked = context;
+    if (unit == 0) {
+        time_t end = time(NULL) + 60;
+        while (atomic_load(&blocked->done) + 1 < blocked->units && !atomic_load(&blocked->gave_up)) {
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+            if (time(NULL) > end) atomic_store(&blocked->gave_up, true);
+        }
+    }
+    atomic_fetch_add(&blocked->done, 1);
+}
+
+// A thread that is held up keeps one unit; the others do the rest of its range.
+static void idle_threads_help(void **state)
+{
+    (void)state;
+    for (unsigned threads = 2; threads <= 5; threads++) {
+        struct hm_pool *pool;
+        assert_int_equal(hm_pool_open(threads, &pool, NULL), HM_OK);
+        struct blocked blocked = {.units = 40};
+        hm_pool_run(pool, blocked_unit, &blocked, blocked.units);
+        assert_false(atomic_load(&blocked.gave_up));
+        hm_pool_close(pool);
+    }
+}
+
 static void ceilings_are_plausible(void **state)
 {
     (void)state;
@@ -125,8 +160,11 @@ static void ceilings_are_plausible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opens_what_it_is_asked_for),    cmocka_unit_test(refusals_say_what_was_expected),
-        cmocka_unit_test(unusual_arithmetic_is_refused), cmocka_unit_test(every_unit_is_done_once),
+        cmocka_unit_test(opens_what_it_is_asked_for),
+        cmocka_unit_test(refusals_say_what_was_expected),
+        cmocka_unit_test(unusual_arithmetic_is_refused),
+        cmocka_unit_test(every_unit_is_done_once),
+        cmocka_unit_test(idle_threads_help),
         cmocka_unit_test(ceilings_are_plausible),
     };
     return cmocka_run_group_tests_name("kernels_device", tests, NULL, NULL);

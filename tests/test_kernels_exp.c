@@ -21,7 +21,8 @@ static void find_tables(void)
     }
 }
 
-// Error in units of the last place of the float32 nearest to the exact value; libm's double exp is exact to 2^-28 of it.
+// Error in units of the last place of the float32 nearest to the exact value; libm's double exp is exact to 2^-28 of
+// it.
 static double error_in_ulp(float x, float y)
 {
     double exact = exp((double)x);
@@ -81,7 +82,8 @@ static void special_values(void **state)
 {
     (void)state;
     find_tables();
-    const float x[] = {0, -0.0f, INFINITY, -INFINITY, -104, -103.97f, 89, 88.72283f, 88.72284f, -1e30f, 1e30f, 0x1p-149f};
+    const float x[] = {0,  -0.0f,     INFINITY,  -INFINITY, -104,  -103.97f,
+                       89, 88.72283f, 88.72284f, -1e30f,    1e30f, 0x1p-149f};
     const float y[] = {1, 1, INFINITY, 0, 0, 0x1p-149f, INFINITY, 0x1.ffff08p127f, INFINITY, 0, INFINITY, 1};
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         if (hm_float_bits(hm_reference_exp(x[i])) != hm_float_bits(y[i]))

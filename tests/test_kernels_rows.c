@@ -16,7 +16,8 @@ static void norm_same_bits_everywhere(void **state)
         float *before = calloc(rows * stride, sizeof *before);
         assert_non_null(before);
         memcpy(before, expected, rows * stride * sizeof *before);
-        for (size_t r = 0; r < rows; r++) hm_reference_rms_norm(x + r * stride, gain, expected + r * stride, width, 1e-6f);
+        for (size_t r = 0; r < rows; r++)
+            hm_reference_rms_norm(x + r * stride, gain, expected + r * stride, width, 1e-6f);
         for (size_t d = 0; d < devices.count; d++) {
             struct hm_device *device = devices.at[d];
             struct guarded from = guarded_new(device, x, rows * stride), g = guarded_new(device, gain, width);
@@ -48,7 +49,8 @@ static void norm_error_is_within_the_bound(void **state)
     seed_from_environment("norm_error_is_within_the_bound");
     for (int trial = 0; trial < 200; trial++) {
         size_t width = 1 + random_below(5000);
-        float *x = random_floats(width, ORDINARY), *gain = random_floats(width, ORDINARY), *y = random_floats(width, ORDINARY);
+        float *x = random_floats(width, ORDINARY), *gain = random_floats(width, ORDINARY),
+              *y = random_floats(width, ORDINARY);
         hm_reference_rms_norm(x, gain, y, width, 1e-5f);
         double squares = 0, bound = gamma_of((double)width / 16 + 8) / 2 + gamma_of(5);
         for (size_t i = 0; i < width; i++) squares += (double)x[i] * x[i];
@@ -89,7 +91,8 @@ static void rope_same_bits_and_within_the_bound(void **state)
                 hm_reference_rope(c, s, head, half);
                 for (size_t i = 0; i < half; i++) {
                     double a = from[i], b = from[half + i], slack = 2 * UNIT_ROUNDOFF, least = 0x1p-148;
-                    assert_true(fabs(head[i] - (a * c[i] - b * s[i])) <= slack * (fabs(a * c[i]) + fabs(b * s[i])) + least);
+                    assert_true(fabs(head[i] - (a * c[i] - b * s[i])) <=
+                                slack * (fabs(a * c[i]) + fabs(b * s[i])) + least);
                     assert_true(fabs(head[half + i] - (b * c[i] + a * s[i])) <=
                                 slack * (fabs(b * c[i]) + fabs(a * s[i])) + least);
                 }
@@ -191,7 +194,8 @@ static void cache_store_and_move(void **state)
         float *rows = random_floats(ROWS * STRIDE, WIDE);
         float *key = random_floats(SLOTS * WIDTH, ORDINARY), *value = random_floats(SLOTS * WIDTH, ORDINARY);
         struct guarded from = guarded_new(device, rows, ROWS * STRIDE);
-        struct guarded keys = guarded_new(device, key, SLOTS * WIDTH), values = guarded_new(device, value, SLOTS * WIDTH);
+        struct guarded keys = guarded_new(device, key, SLOTS * WIDTH),
+                       values = guarded_new(device, value, SLOTS * WIDTH);
         uint32_t slot[ROWS];
         for (size_t r = 0; r < ROWS; r++) {
             slot[r] = (uint32_t)(10 + r * 3 + random_below(3));
@@ -202,7 +206,8 @@ static void cache_store_and_move(void **state)
         device->ops->cache_store(device, from.view, behind, STRIDE, keys.view, values.view, slot, ROWS, WIDTH);
         // 12 to 10, then 13 to 11 and 14 to 12: later moves may overwrite what earlier ones have read.
         const uint32_t source[MOVES] = {12, 13, 14, 14}, target[MOVES] = {10, 11, 12, 14};
-        for (size_t j = 0; j < MOVES; j++) memmove(key + target[j] * WIDTH, key + source[j] * WIDTH, WIDTH * sizeof(float));
+        for (size_t j = 0; j < MOVES; j++)
+            memmove(key + target[j] * WIDTH, key + source[j] * WIDTH, WIDTH * sizeof(float));
         device->ops->cache_move(device, keys.view, source, target, MOVES, WIDTH);
         guarded_end(&keys, key, "keys");
         guarded_end(&values, value, "values");
@@ -217,9 +222,12 @@ static void cache_store_and_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norm_same_bits_everywhere),           cmocka_unit_test(norm_error_is_within_the_bound),
-        cmocka_unit_test(rope_same_bits_and_within_the_bound), cmocka_unit_test(silu_same_bits_and_within_the_bound),
-        cmocka_unit_test(bias_and_gather),                     cmocka_unit_test(cache_store_and_move),
+        cmocka_unit_test(norm_same_bits_everywhere),
+        cmocka_unit_test(norm_error_is_within_the_bound),
+        cmocka_unit_test(rope_same_bits_and_within_the_bound),
+        cmocka_unit_test(silu_same_bits_and_within_the_bound),
+        cmocka_unit_test(bias_and_gather),
+        cmocka_unit_test(cache_store_and_move),
     };
     return cmocka_run_group_tests_name("kernels_rows", tests, NULL, NULL);
 }

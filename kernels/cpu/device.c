@@ -78,8 +78,7 @@ static enum hm_isa widest_isa(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
         return HM_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
-        return HM_ISA_AVX2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return HM_ISA_AVX2;
 #endif
     return HM_ISA_PORTABLE;
 }
@@ -123,10 +122,10 @@ static hm_status check_arithmetic(struct hm_error *err)
         return hm_fail(err, HM_UNSUPPORTED, "floating point: subnormal results are flushed to zero (FTZ)");
     uint32_t bits = 1; // read as an operand, the smallest subnormal
     volatile float operand = hm_float_from_bits(bits), product = operand * large;
-    if (product == 0)
-        return hm_fail(err, HM_UNSUPPORTED, "floating point: subnormal operands are taken as zero (DAZ)");
+    if (product == 0) return hm_fail(err, HM_UNSUPPORTED, "floating point: subnormal operands are taken as zero (DAZ)");
     if (fegetround() != FE_TONEAREST)
-        return hm_fail(err, HM_UNSUPPORTED, "floating point: expected rounding to nearest, found mode %d", fegetround());
+        return hm_fail(err, HM_UNSUPPORTED, "floating point: expected rounding to nearest, found mode %d",
+                       fegetround());
     return HM_OK;
 }
 

@@ -2,9 +2,9 @@
 //
 // A share is some rows times some query heads of one key/value head. Two passes over blocks of 64 logical positions:
 // the first keeps scores and finds each query's exact maximum, the second turns scores into weights and adds values.
-// Within a block the rows take turns, so keys and values of a shared prefix are read from memory once per share and from
-// the first cache afterwards. Scores that find no place in the scratch are computed again in the second pass, by the
-// same function and so with the same bits: a share cannot fail for want of memory.
+// Within a block the rows take turns, so keys and values of a shared prefix are read from memory once per share and
+// from the first cache afterwards. Scores that find no place in the scratch are computed again in the second pass, by
+// the same function and so with the same bits: a share cannot fail for want of memory.
 //
 // Moves 8 * head_dim bytes of cache per visible position (shared prefix: once per share), does 4 * head_dim flops and
 // one exp per query and visible position.
@@ -107,8 +107,8 @@ static float block_max(const float *score, size_t count, float most)
     return most;
 }
 
-// Weighted sums of the block's value rows for `queries` queries, `columns` vectors of columns from `column` on, added to
-// their totals.
+// Weighted sums of the block's value rows for `queries` queries, `columns` vectors of columns from `column` on, added
+// to their totals.
 INLINE void add_values_tile(const struct block_rows *values, float weight[][HM_POSITIONS], float *const *total,
                             size_t column, const int queries, const int columns)
 {
@@ -192,8 +192,8 @@ static void find_maxima(const struct hm_attention_share *share, const struct que
 }
 
 // weight[0 .. count) of a query and block; returns their sum, one chain in ascending order.
-static float find_weights(const struct hm_attention_share *share, const struct queries *queries, size_t row, size_t head,
-                          size_t start, size_t count, float weight[HM_POSITIONS])
+static float find_weights(const struct hm_attention_share *share, const struct queries *queries, size_t row,
+                          size_t head, size_t start, size_t count, float weight[HM_POSITIONS])
 {
     const struct hm_attention_shape *shape = share->shape;
     size_t query = row * share->heads + head;
@@ -249,7 +249,8 @@ static void attention(const struct hm_attention_share *share)
         longest = length > longest ? length : longest;
         common = smaller(common, visible->prefix);
     }
-    struct queries queries = {.most = share->scratch, .sum = share->scratch + count, .score = share->scratch + 2 * count};
+    struct queries queries = {
+        .most = share->scratch, .sum = share->scratch + count, .score = share->scratch + 2 * count};
     size_t blocks = (longest + HM_POSITIONS - 1) / HM_POSITIONS;
     queries.kept = smaller((share->scratch_floats / count - 2) / HM_POSITIONS, blocks) * HM_POSITIONS;
     for (size_t query = 0; query < count; query++) {

@@ -97,5 +97,7 @@ static float burst(size_t repeats, double *flops)
 #include "kernels/cpu/lane_attention.h"
 
 #define HM_CPU_KERNELS(label, panel)                                                                                   \
-    {.name = label, .matmul_panel = panel, .attention = attention, .rms_norm = rms_norm, .rope = rope,                 \
-     .silu_mul = silu_mul, .exp = exp_all, .read = read_all, .burst = burst}
+    {                                                                                                                  \
+        .name = label, .matmul_panel = panel, .attention = attention, .rms_norm = rms_norm, .rope = rope,              \
+        .silu_mul = silu_mul, .exp = exp_all, .read = read_all, .burst = burst                                         \
+    }

@@ -21,6 +21,7 @@
 
 typedef __m512 lanes;
 
+// clang-format off
 INLINE lanes lanes_set(float x) { return _mm512_set1_ps(x); }
 INLINE lanes lanes_load(const float *x) { return _mm512_loadu_ps(x); }
 INLINE void lanes_store(float *y, lanes x) { _mm512_storeu_ps(y, x); }
@@ -31,6 +32,7 @@ INLINE lanes lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
 INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); } // a > b ? a : b
 INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); } // a < b ? a : b
 INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }
+// clang-format on
 
 // p * 2^n for t = n + HM_EXP_MAGIC, in two steps (exp.h).
 INLINE lanes lanes_scale(lanes p, lanes t)
@@ -47,7 +49,8 @@ INLINE lanes lanes_fold16(const lanes of[16])
     __m512 half[8], quarter[4], pair[2];
     for (int i = 0; i < 8; i++) { // i: m of the pair (m, 4 + m), or of (8 + m, 12 + m) for odd i
         int m = i / 2 + i % 2 * 8;
-        half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(of[m], of[m + 4], 0x44), _mm512_shuffle_f32x4(of[m], of[m + 4], 0xEE));
+        half[i] =
+            _mm512_add_ps(_mm512_shuffle_f32x4(of[m], of[m + 4], 0x44), _mm512_shuffle_f32x4(of[m], of[m + 4], 0xEE));
     }
     for (int m = 0; m < 4; m++)
         quarter[m] = _mm512_add_ps(_mm512_shuffle_f32x4(half[2 * m], half[2 * m + 1], 0x88),
@@ -66,6 +69,7 @@ typedef struct {
     __m256 low, high;
 } lanes;
 
+// clang-format off
 INLINE lanes lanes_set(float x) { return (lanes){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 INLINE lanes lanes_load(const float *x) { return (lanes){_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)}; }
 INLINE void lanes_store(float *y, lanes x)
@@ -83,6 +87,7 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     return (lanes){_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
 }
+// clang-format on
 
 INLINE __m256 scale_half(__m256 p, __m256 t)
 {
@@ -93,7 +98,10 @@ INLINE __m256 scale_half(__m256 p, __m256 t)
 }
 
 // p * 2^n for t = n + HM_EXP_MAGIC, in two steps (exp.h).
-INLINE lanes lanes_scale(lanes p, lanes t) { return (lanes){scale_half(p.low, t.low), scale_half(p.high, t.high)}; }
+INLINE lanes lanes_scale(lanes p, lanes t)
+{
+    return (lanes){scale_half(p.low, t.low), scale_half(p.high, t.high)};
+}
 
 // Folds eight vectors whose halves have been added: lane p of the result is vector p of `of`, folded.
 INLINE __m256 fold8(const lanes *of)
@@ -109,7 +117,10 @@ INLINE __m256 fold8(const lanes *of)
     return _mm256_add_ps(_mm256_shuffle_ps(pair[0], pair[1], 0x88), _mm256_shuffle_ps(pair[0], pair[1], 0xDD));
 }
 
-INLINE lanes lanes_fold16(const lanes of[16]) { return (lanes){fold8(of), fold8(of + 8)}; }
+INLINE lanes lanes_fold16(const lanes of[16])
+{
+    return (lanes){fold8(of), fold8(of + 8)};
+}
 
 #else
 
@@ -126,6 +137,7 @@ typedef struct {
     for (int i = 0; i < 16; i++) result.at[i] = (expression);                                                          \
     return result
 
+// clang-format off
 INLINE lanes lanes_set(float x) { EACH_LANE(x); }
 INLINE lanes lanes_load(const float *x) { EACH_LANE(x[i]); }
 INLINE void lanes_store(float *y, lanes x)
@@ -139,6 +151,7 @@ INLINE lanes lanes_div(lanes a, lanes b) { EACH_LANE(a.at[i] / b.at[i]); }
 INLINE lanes lanes_max(lanes a, lanes b) { EACH_LANE(a.at[i] > b.at[i] ? a.at[i] : b.at[i]); }
 INLINE lanes lanes_min(lanes a, lanes b) { EACH_LANE(a.at[i] < b.at[i] ? a.at[i] : b.at[i]); }
 INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { EACH_LANE(fmaf(a.at[i], b.at[i], c.at[i])); }
+// clang-format on
 
 // p * 2^n for t = n + HM_EXP_MAGIC, in two steps (exp.h).
 INLINE lanes lanes_scale(lanes p, lanes t)

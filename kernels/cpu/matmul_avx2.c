@@ -100,7 +100,7 @@ INLINE void tile_of(enum hm_dtype dtype, const unsigned char *weights, const flo
 // One block of inputs for all rows, in tiles of nearly equal height.
 #define DEFINE_BLOCK(name, dtype)                                                                                      \
     static void name(const unsigned char *weights, const float *x, size_t stride, size_t inputs,                       \
-                     float (*total)[HM_PANEL], size_t rows)                                                            \
+                     float(*total)[HM_PANEL], size_t rows)                                                             \
     {                                                                                                                  \
         size_t step = HM_PANEL * hm_dtype_bytes(dtype), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;                    \
         struct ahead ahead = {weights + inputs * step, step / tiles};                                                  \

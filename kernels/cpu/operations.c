@@ -19,7 +19,8 @@ static float *at(struct hm_view view)
 // Runs the units on all threads, or here when there is too little to do.
 static void divide(struct hm_cpu_device *device, hm_pool_task *task, void *context, size_t units, size_t operations)
 {
-    if (operations >= WORTH_SHARING) hm_pool_run(device->pool, task, context, units);
+    if (operations >= WORTH_SHARING)
+        hm_pool_run(device->pool, task, context, units);
     else
         for (size_t unit = 0; unit < units; unit++) task(context, unit, 0);
 }
@@ -229,7 +230,7 @@ static void cpu_cache_move(struct hm_device *device, struct hm_view cache, const
 
 struct attention {
     struct hm_cpu_device *device;
-    struct hm_attention_share share; // what all units have in common
+    struct hm_attention_share share;     // what all units have in common
     size_t rows_each, heads_each, parts; // parts: units of the same rows
 };
 
@@ -272,8 +273,13 @@ static void cpu_attention(struct hm_device *base, const struct hm_attention_shap
 
     struct attention job = {.device = device, .rows_each = rows_each, .heads_each = heads_each};
     job.parts = shape->heads / heads_each;
-    job.share = (struct hm_attention_share){.shape = shape, .visible = visible, .q = at(q), .q_stride = q_stride,
-                                            .keys = at(key_cache), .values = at(value_cache), .out = at(out)};
+    job.share = (struct hm_attention_share){.shape = shape,
+                                            .visible = visible,
+                                            .q = at(q),
+                                            .q_stride = q_stride,
+                                            .keys = at(key_cache),
+                                            .values = at(value_cache),
+                                            .out = at(out)};
     divide(device, attention_unit, &job, (shape->rows + rows_each - 1) / rows_each * job.parts,
            2 * positions * shape->heads * shape->head_dim);
 }

@@ -1,6 +1,7 @@
 // Packs weights into panels of 64 outputs (cpu.h) and reads rows back for the embedding.
 //
-// Packing reads each weight once and writes it once: 2 * outputs * inputs * dtype bytes moved, no arithmetic, no scratch.
+// Packing reads each weight once and writes it once: 2 * outputs * inputs * dtype bytes moved, no arithmetic, no
+// scratch.
 #include "kernels/cpu/cpu.h"
 
 #include "base/memory.h"

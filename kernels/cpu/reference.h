@@ -15,9 +15,9 @@ void hm_reference_matmul(const void *weights, enum hm_dtype dtype, size_t output
 void hm_reference_matmul_add(const void *weights, enum hm_dtype dtype, size_t outputs, size_t inputs, const float *x,
                              float *y, size_t rows);
 
-void hm_reference_rms_norm(const float *x, const float *gain, float *y, size_t width, float eps);    // one row
-void hm_reference_rope(const float *cosine, const float *sine, float *head, size_t half);            // one head
-void hm_reference_silu_mul(const float *gate, const float *up, float *y, size_t width);              // one row
+void hm_reference_rms_norm(const float *x, const float *gain, float *y, size_t width, float eps); // one row
+void hm_reference_rope(const float *cosine, const float *sine, float *head, size_t half);         // one head
+void hm_reference_silu_mul(const float *gate, const float *up, float *y, size_t width);           // one row
 
 // One row, all heads.  score: at least prefix + tail_length floats of the caller's.
 void hm_reference_attention(const struct hm_attention_shape *shape, const struct hm_visible *visible, const float *q,
