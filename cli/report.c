@@ -1,0 +1,101 @@
+// hallmark report: pages from certificate logs (docs/report.md).
+#include "reports/report.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int hm_cmd_report(int argc, char **argv);
+
+enum { EXIT_USAGE = 2 };
+
+static const char HELP[] =
+    "hallmark report run.jsonl -o report.html --md report.md\n"
+    "    reads the certificate log run.jsonl and writes a page to open in a browser, and tables to paste into an issue\n"
+    "\n"
+    "usage: hallmark report LOG... [-o FILE.html] [--md FILE] [--json FILE]\n"
+    "\n"
+    "  LOG...            one or more logs that claim the same rules; - reads standard input\n"
+    "  -o, --html FILE   one self-contained HTML page\n"
+    "      --md FILE     Markdown tables\n"
+    "      --json FILE   every figure, for programs\n"
+    "  -q, --quiet       no summary on standard error\n"
+    "  -h, --help        this text\n"
+    "\n"
+    "Without an output option the Markdown goes to standard output. A report summarises what a log says; to prove it:\n"
+    "hallmark verify LOG. A truncated log is reported as far as it goes, with a warning.\n"
+    "\n"
+    "Exit codes: 0 written; 2 usage, or a log that cannot be read, or a file that cannot be written.\n";
+
+struct options {
+    const char *html, *markdown, *json;
+    int quiet;
+};
+
+static int usage(const char *message, const char *what)
+{
+    fprintf(stderr, "hallmark: report: %s%s%s\nTry: hallmark report --help\n", message, what ? ": " : "", what ? what : "");
+    return EXIT_USAGE;
+}
+
+// 0: go on; otherwise an exit code plus one, so that --help (0) can end the command too.
+static int parse_options(int argc, char **argv, struct options *out)
+{
+    static const struct option longs[] = {{"html", required_argument, NULL, 'o'}, {"md", required_argument, NULL, 'm'},
+                                          {"json", required_argument, NULL, 'j'}, {"quiet", no_argument, NULL, 'q'},
+                                          {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    int option;
+    optind = 0; // start afresh, whatever the main program has parsed
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":o:qh", longs, NULL)) != -1) {
+        switch (option) {
+        case 'o': out->html = optarg; break;
+        case 'm': out->markdown = optarg; break;
+        case 'j': out->json = optarg; break;
+        case 'q': out->quiet = 1; break;
+        case 'h': fputs(HELP, stdout); return 1;
+        case ':': return 1 + usage("this option needs a file name", argv[optind - 1]);
+        default: return 1 + usage("unknown option", argv[optind - 1]);
+        }
+    }
+    if (optind >= argc) return 1 + usage("expected a log to report on", NULL);
+    return 0;
+}
+
+static int failed(const struct hm_error *err)
+{
+    fprintf(stderr, "hallmark: %s\n", err->message);
+    return EXIT_USAGE;
+}
+
+static hm_status write_all(const struct hm_report *report, const struct options *o, struct hm_error *err)
+{
+    hm_status rc = HM_OK;
+    if (o->html) rc = hm_report_write_html(report, o->html, err);
+    if (!rc && o->json) rc = hm_report_write_json(report, o->json, err);
+    if (!rc && o->markdown) rc = hm_report_write_markdown(report, o->markdown, err);
+    if (!rc && !o->html && !o->json && !o->markdown) rc = hm_report_write_markdown(report, "-", err);
+    return rc;
+}
+
+int hm_cmd_report(int argc, char **argv)
+{
+    struct options options = {0};
+    struct hm_report *report = NULL;
+    struct hm_error err;
+    int stop = parse_options(argc, argv, &options);
+    if (stop) return stop - 1;
+    hm_status rc = hm_report_open(&report, &err);
+    for (int i = optind; i < argc && !rc; i++) rc = hm_report_add(report, argv[i], &err);
+    if (!rc) rc = write_all(report, &options, &err);
+    if (!rc && hm_report_truncated(report))
+        fprintf(stderr, "hallmark: warning: truncated log: the report covers the part that was written\n");
+    if (!rc && !options.quiet) {
+        const char *files[] = {options.html, options.markdown, options.json};
+        for (int i = 0; i < 3; i++)
+            if (files[i]) fprintf(stderr, "wrote %s\n", files[i]);
+    }
+    hm_report_close(report);
+    return rc ? failed(&err) : EXIT_SUCCESS;
+}

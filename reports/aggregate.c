@@ -1,0 +1,231 @@
+// One pass over a log: every record adds to the figures (figures.h) and is forgotten.
+#include "reports/gather.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static size_t band_of(const double edges[HM_REPORT_BANDS], double value)
+{
+    size_t band = HM_REPORT_BANDS - 1;
+    while (band > 0 && !(value >= edges[band])) band--;
+    return band;
+}
+
+// A closed round enters the figures; one whose rest a truncated log has lost does not.
+static void close_round(struct hm_gather *g)
+{
+    struct hm_acceptance *a = &g->report->acceptance;
+    if (!g->in_round) return;
+    g->in_round = false;
+    if (!g->round_ended) {
+        a->cut++;
+        return;
+    }
+    a->rounds++;
+    a->accepted += g->accepted;
+    a->emitted += g->emitted;
+    a->verified += g->round.nodes - 1;
+    a->pool += (uint64_t)g->round.pool;
+    if (g->tree_depth > 0) {
+        a->with_tree++;
+        a->full += g->accepted == g->tree_depth;
+    }
+    for (size_t d = 0; d < HM_REPORT_DEPTHS; d++) {
+        a->reach[d] += g->accepted >= d;
+        a->offered[d] += g->tree_depth >= d;
+    }
+    if (g->round.has_expected_accept) {
+        hm_sum_add(&a->expected, g->round.expected_accept);
+        a->expected_accepted += g->accepted;
+    }
+    if (g->round.draft_seconds >= 0 && g->round.verify_seconds >= 0) {
+        a->timed++;
+        a->draft_seconds += g->round.draft_seconds;
+        a->verify_seconds += g->round.verify_seconds;
+    }
+    struct hm_report_group *groups[] = {g->category, &g->report->by_log[g->log]};
+    for (size_t i = 0; i < 2; i++) {
+        groups[i]->rounds++;
+        groups[i]->accepted += g->accepted;
+        groups[i]->emitted += g->emitted;
+    }
+}
+
+static void close_sequence(struct hm_gather *g)
+{
+    close_round(g);
+    if (!g->finished) g->report->logs[g->log].unfinished++;
+    g->finished = true;
+}
+
+static hm_status add_sequence(struct hm_gather *g, const struct hm_record_sequence *sequence)
+{
+    struct hm_report *r = g->report;
+    close_sequence(g);
+    g->category = hm_report_category(r, sequence->category);
+    if (!g->category) return hm_fail(g->err, HM_MEMORY, "out of memory for a category");
+    g->finished = false;
+    g->category->sequences++;
+    r->by_log[g->log].sequences++;
+    r->logs[g->log].sequences++;
+    r->sequences++;
+    return hm_keep_sequence(g, sequence);
+}
+
+static void add_round(struct hm_gather *g, const struct hm_record_round *round)
+{
+    close_round(g);
+    g->in_round = true;
+    g->round = *round;
+    g->accepted = g->emitted = g->tree_depth = 0;
+    g->round_ended = false;
+    for (size_t i = 1; i < round->nodes; i++)
+        if ((uint64_t)round->depth[i] > g->tree_depth) g->tree_depth = (uint64_t)round->depth[i];
+}
+
+// Bands hold steps that could have been certified or not: with verdicts, a last accepted and a first rejected token.
+static void add_bands(struct hm_claim_figures *f, const struct hm_record_claim *claim, enum hm_token_status status)
+{
+    bool speaks = status == HM_TOKEN_CERTIFIED || status == HM_TOKEN_COVERED || status == HM_TOKEN_UNCOVERED;
+    if (!speaks || !claim->has_level) return;
+    if (claim->has_margin) {
+        struct hm_band *band = &f->gap[band_of(HM_GAP_EDGES, claim->margin.gap.lo)];
+        band->steps++;
+        band->certified += status == HM_TOKEN_CERTIFIED;
+        f->gap_steps++;
+    }
+    if (claim->edge[0].present && claim->edge[1].present) {
+        struct hm_band *band = &f->logit[band_of(HM_LOGIT_EDGES, claim->edge[0].logit - claim->edge[1].logit)];
+        band->steps++;
+        band->certified += status == HM_TOKEN_CERTIFIED;
+    }
+}
+
+static void add_claim(struct hm_claim_figures *f, const struct hm_record_claim *claim, enum hm_token_status status)
+{
+    f->status[status]++;
+    if (claim->has_accepts) f->accepts[claim->accepts]++;
+    if (claim->has_radius) hm_histogram_add(&f->radius, claim->radius.lo);
+    if (!claim->has_verdicts) return;
+    f->with_draft++;
+    f->certified_any += status == HM_TOKEN_CERTIFIED;
+    f->covered[claim->covered]++;
+    for (int i = 0; i < 3; i++) f->verdict[i][claim->certified[i]]++;
+    if (claim->has_distances) {
+        hm_histogram_add(&f->klf, claim->level.klf.lo);
+        hm_histogram_add(&f->klr, claim->level.klr.lo);
+        hm_histogram_add(&f->tv, claim->level.tv.lo);
+    }
+    add_bands(f, claim, status);
+}
+
+static uint64_t undecided_answers(const struct hm_record_claim *claim)
+{
+    uint64_t count = claim->has_accepts && claim->accepts == HM_UNDECIDED;
+    if (!claim->has_verdicts) return count;
+    for (int i = 0; i < 3; i++) count += claim->certified[i] == HM_CERT_UNDECIDED;
+    return count + (claim->covered == HM_UNDECIDED);
+}
+
+static void add_distances(struct hm_report *r, const struct hm_record_step *step)
+{
+    hm_histogram_add(&r->entropy, step->entropy.hi);
+    if (step->has_regret) {
+        hm_sum_add(&r->regret, step->regret);
+        r->regret_most = fmax(r->regret_most, step->regret.hi);
+    }
+    if (!step->has_draft) return;
+    hm_histogram_add(&r->kl_pq, step->kl_pq.hi);
+    hm_histogram_add(&r->kl_qp, step->kl_qp.hi);
+    hm_histogram_add(&r->tv, step->tv.hi);
+    hm_sum_add(&r->sum_kl_pq, step->kl_pq);
+    hm_sum_add(&r->sum_kl_qp, step->kl_qp);
+    hm_sum_add(&r->sum_tv, step->tv);
+}
+
+static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step, size_t line)
+{
+    struct hm_report *r = g->report;
+    for (size_t i = 0; i < r->claim_count; i++) {
+        enum hm_token_status status = hm_token_status(&step->claims[i]);
+        g->status[i] = (uint8_t)status;
+        add_claim(&r->claims[i], &step->claims[i], status);
+        g->undecided += undecided_answers(&step->claims[i]);
+    }
+    add_distances(r, step);
+    if (step->source == HM_SOURCE_ACCEPTED && step->top_count > 0) {
+        r->accepted_known++;
+        r->accepted_not_first += step->token != step->top[0].id;
+    }
+    struct hm_report_group *groups[] = {g->category, &r->by_log[g->log]};
+    for (size_t i = 0; i < 2; i++) {
+        groups[i]->steps++;
+        groups[i]->with_draft += step->claims[r->lead].has_verdicts;
+        groups[i]->certified += g->status[r->lead] == HM_TOKEN_CERTIFIED;
+        groups[i]->undecided += g->status[r->lead] == HM_TOKEN_UNDECIDED;
+    }
+    r->steps++;
+    r->logs[g->log].steps++;
+    r->prefill += step->source == HM_SOURCE_PREFILL;
+    r->continuations += step->source == HM_SOURCE_CONTINUATION;
+    if (g->in_round && step->source != HM_SOURCE_PREFILL) {
+        g->emitted++;
+        g->accepted += step->source == HM_SOURCE_ACCEPTED;
+        g->round_ended = step->source == HM_SOURCE_CONTINUATION || step->finish != HM_FINISH_NONE;
+    }
+    g->finished = step->finish != HM_FINISH_NONE;
+    return hm_keep_step(g, step, line);
+}
+
+static void add_end(struct hm_gather *g, const struct hm_record_end *end)
+{
+    struct hm_report_log *log = &g->report->logs[g->log];
+    log->has_end = true;
+    log->end = *end;
+    g->report->undecided += (uint64_t)end->undecided;
+    if (end->certify_seconds >= 0) g->report->certify_seconds = fmax(g->report->certify_seconds, 0) + end->certify_seconds;
+}
+
+static hm_status add_records(struct hm_gather *g)
+{
+    struct hm_record record;
+    for (;;) {
+        hm_status rc = hm_log_reader_next(g->reader, &record, g->err);
+        if (rc || record.kind == HM_RECORD_NONE) return rc;
+        g->report->logs[g->log].lines = record.line;
+        if (record.kind == HM_RECORD_SEQUENCE) rc = add_sequence(g, record.sequence);
+        if (record.kind == HM_RECORD_ROUND) add_round(g, record.round);
+        if (record.kind == HM_RECORD_STEP) rc = add_step(g, record.step, record.line);
+        if (record.kind == HM_RECORD_NODE) g->report->nodes++;
+        if (record.kind == HM_RECORD_END) add_end(g, record.end);
+        if (rc) return rc;
+    }
+}
+
+hm_status hm_report_add(struct hm_report *report, const char *log_path, struct hm_error *err)
+{
+    struct hm_gather g = {.report = report, .err = err, .finished = true};
+    hm_status rc = hm_log_reader_open(log_path, &g.reader, err);
+    if (rc) return rc;
+    rc = hm_report_begin_log(&g, log_path);
+    if (rc) goto out;
+    g.status = hm_calloc(report->claim_count, 1);
+    if (!g.status) {
+        rc = hm_fail(err, HM_MEMORY, "%s: out of memory", log_path);
+        goto out;
+    }
+    rc = add_records(&g);
+    if (rc) goto out;
+    close_sequence(&g);
+    struct hm_report_log *log = &report->logs[g.log];
+    log->state = hm_log_reader_state(g.reader);
+    if (!log->has_end) report->undecided += g.undecided; // a whole log says it itself, for questions of every kind
+    if (log->lines == 0) log->lines = 1;
+    for (int i = 0; i < HM_SHA256_HEX; i++) log->chain[i] = hm_log_reader_chain(g.reader)[i];
+out:
+    free(g.status);
+    hm_log_reader_close(g.reader);
+    return rc;
+}

@@ -1,0 +1,179 @@
+// Everything a report says, as numbers and kept texts, gathered from logs in one pass (reports/aggregate.c) and read by
+// the writers. Its size is bounded whatever the length of the logs.
+#ifndef HM_REPORTS_FIGURES_H
+#define HM_REPORTS_FIGURES_H
+
+#include "base/sha256.h"
+#include "bounds/ival.h"
+#include "certify/log_reader.h"
+#include "reports/histogram.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    HM_REPORT_MOST_TOKENS = 20000,    // tokens shown one by one
+    HM_REPORT_MOST_CLAIMS = 60000,    // claims of these tokens: with many rules fewer tokens are shown
+    HM_REPORT_MOST_SEQUENCES = 2000,  // sequences listed
+    HM_REPORT_MOST_GROUPS = 64,       // categories told apart; later ones count as "other"
+    HM_REPORT_MOST_TEXT = 1 << 20,    // bytes of token text shown
+    HM_REPORT_LONGEST_TOKEN = 400,    // bytes kept of one token's text
+    HM_REPORT_LONGEST_NAME = 160,     // bytes kept of a name, an id, a rule
+    HM_REPORT_DEPTHS = 65,            // depths told apart; deeper ones count as the last
+    HM_REPORT_BANDS = 8,
+    HM_REPORT_CLOSEST = 12
+};
+
+// What one claim says about one token. Each step has exactly one of these, so their counts add up to the steps.
+enum hm_token_status {
+    HM_TOKEN_CERTIFIED,    // at least one of the three divergences certifies it
+    HM_TOKEN_COVERED,      // a proposed token lies in A, but none of the three certifies it
+    HM_TOKEN_UNCOVERED,    // no proposed token lies in A
+    HM_TOKEN_NO_DRAFT,     // nothing was proposed here: prefill, leaf, no draft row
+    HM_TOKEN_VACUOUS,      // coverage cannot fail, whatever the draft: not counted as certified
+    HM_TOKEN_INAPPLICABLE, // the children are not the first m of the draft's order
+    HM_TOKEN_UNDECIDED,    // exact arithmetic gave up
+    HM_TOKEN_STATUSES
+};
+
+// A sum of enclosures, itself one.
+struct hm_sum {
+    double lo, hi;
+    uint64_t count;
+};
+
+// Steps of one margin band, of those that have verdicts and a margin.
+struct hm_band {
+    uint64_t steps, certified;
+};
+
+struct hm_claim_figures {
+    char *rule;
+    int64_t m;                                    // HM_M_TREE or a fixed number
+    uint64_t status[HM_TOKEN_STATUSES];
+    uint64_t with_draft;                          // steps with verdicts
+    uint64_t certified_any;                       // of these, `yes` for at least one divergence
+    uint64_t covered[3];                          // [enum hm_verdict]
+    uint64_t accepts[3];                          // [enum hm_verdict], of all steps
+    uint64_t verdict[3][5];                       // [forward, reverse, TV][enum hm_certified]
+    struct hm_band gap[HM_REPORT_BANDS], logit[HM_REPORT_BANDS]; // by p_(k) - p_(k+1); by the edge logits' difference
+    uint64_t gap_steps;                           // steps in `gap`: when 0, only `logit` is known
+    struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of steps with verdicts
+    struct hm_histogram radius;                   // lower ends
+};
+
+// Rounds: what speculation achieved. Rounds cut off by the end of a truncated log are left out.
+struct hm_acceptance {
+    uint64_t rounds, cut;          // counted; left out
+    uint64_t accepted, emitted;    // tokens
+    uint64_t verified, pool;       // nodes
+    uint64_t with_tree, full;      // rounds with at least one node; of these, accepted down to the deepest node
+    uint64_t reach[HM_REPORT_DEPTHS], offered[HM_REPORT_DEPTHS]; // rounds with at least d accepted; with a node at depth d
+    struct hm_sum expected;        // expected_accept where logged
+    uint64_t expected_accepted;    // accepted in the same rounds
+    double draft_seconds, verify_seconds;
+    uint64_t timed;                // rounds with both times
+};
+
+// One row of a breakdown: by category, by log.
+struct hm_report_group {
+    char *name;
+    uint64_t sequences, steps, rounds, accepted, emitted;
+    uint64_t with_draft, certified, undecided; // of the lead claim
+};
+
+// A token kept for display, with its claims at claim .. claim + claim_count of the report.
+struct hm_kept_token {
+    size_t text;                   // into hm_report.text
+    uint32_t text_size;
+    uint32_t id, t;
+    int32_t round;                 // -1: prefill
+    uint16_t depth;
+    uint8_t source, finish;        // enum hm_source, enum hm_finish
+    bool has_draft, has_regret;
+    struct hm_ival entropy, kl_pq, kl_qp, tv, regret;
+};
+
+struct hm_kept_claim {
+    uint32_t m, k;
+    uint8_t status;                // enum hm_token_status
+    uint8_t accepts, covered;      // enum hm_verdict
+    bool has_verdicts, has_distances, has_radius;
+    uint8_t certified[3];          // enum hm_certified
+    struct hm_ival klf, klr, tv, radius;
+};
+
+struct hm_kept_sequence {
+    size_t log;                    // into hm_report.logs
+    char *id, *category;
+    uint32_t sequence, turn;
+    uint64_t steps, status[HM_TOKEN_STATUSES]; // of the lead claim
+    size_t token, tokens;          // kept tokens
+    enum hm_finish finish;         // HM_FINISH_NONE: cut off
+};
+
+// A step whose decision the least noise would turn.
+struct hm_close_step {
+    size_t log, line;
+    uint32_t sequence, t, token;
+    char text[64];
+    double radius;                 // lower end, in logits
+    struct hm_record_logit top[2];
+    uint8_t status;                // of the lead claim
+};
+
+struct hm_report_log {
+    char *path;
+    enum hm_log_state state;
+    size_t lines;                  // whole lines
+    char chain[HM_SHA256_HEX];     // of the last whole line
+    struct hm_record_header header; // strings owned by the report
+    bool has_end;
+    struct hm_record_end end;
+    uint64_t unfinished;           // sequences without a finishing step
+    uint64_t steps, sequences;
+};
+
+struct hm_report {
+    struct hm_report_log *logs;
+    size_t log_count, log_capacity;
+    struct hm_claim_figures *claims; // rules outer, m inner, as in every header
+    size_t claim_count, lead;        // lead: the claim whose rule is the acceptance rule, else the first
+    struct hm_acceptance acceptance;
+    uint64_t sequences, steps, nodes, prefill, continuations, undecided;
+    struct hm_histogram kl_pq, kl_qp, tv, entropy; // upper ends of the draft's distances; upper ends of the entropy
+    struct hm_sum sum_kl_pq, sum_kl_qp, sum_tv, regret;
+    double regret_most;              // upper end
+    uint64_t accepted_not_first, accepted_known; // accepted tokens that are not the row's first; of those whose first is known
+    struct hm_report_group categories[HM_REPORT_MOST_GROUPS], *by_log;
+    size_t category_count;
+    struct hm_close_step closest[HM_REPORT_CLOSEST]; // ascending
+    size_t closest_count;
+    bool closest_by_radius;          // else by half the difference of the two largest logits
+    double certify_seconds;          // -1: no log says
+
+    struct hm_kept_sequence *kept;
+    size_t kept_count, kept_capacity;
+    struct hm_kept_token *tokens;
+    size_t token_count, token_capacity, token_limit;
+    struct hm_kept_claim *token_claims; // [token_count * claim_count]
+    size_t token_claim_capacity;
+    char *text;
+    size_t text_size, text_capacity;
+};
+
+// Lower edges of the bands; the first is 0.
+extern const double HM_GAP_EDGES[HM_REPORT_BANDS], HM_LOGIT_EDGES[HM_REPORT_BANDS];
+
+// What one claim says about its token.
+enum hm_token_status hm_token_status(const struct hm_record_claim *claim);
+
+// Outward rounded.
+void hm_sum_add(struct hm_sum *sum, struct hm_ival value);
+
+// "tree" or the number, in the caller's buffer; and "accepted", ... for an enum hm_source.
+const char *hm_m_text(int64_t m, char buffer[24]);
+const char *hm_source_text(unsigned source);
+
+#endif

@@ -1,0 +1,154 @@
+// The page is complete without this script; it adds the card with a token's details, the choice of claim, and copying.
+(function () {
+  'use strict';
+  var root = document.documentElement, card = document.getElementById('card');
+  var data = JSON.parse(document.getElementById('data').textContent);
+  var tokens = Array.prototype.slice.call(document.querySelectorAll('.text .k'));
+  var claimPick = document.getElementById('claim'), proofPick = document.getElementById('proof');
+  var STATUS = ['certified', 'covered, not certified', 'not covered', 'no draft here', 'vacuous: coverage cannot fail',
+    'inapplicable: the children are not the draft\u2019s first m', 'undecided'];
+  var VERDICT = { n: 'no', y: 'yes', v: 'vacuous', i: 'inapplicable', u: 'undecided' };
+  var SOURCE = ['from the prompt\u2019s last row', 'accepted draft token', 'emitted by the target'];
+  var pinned = null;
+  root.classList.add('js');
+
+  function claim() { return claimPick ? +claimPick.value : 0; }
+  function proof() { return proofPick ? +proofPick.value : -1; }
+
+  // The status of a token under the chosen claim, from one divergence or from any.
+  function status(row) {
+    var c = row[11 + claim()], which = proof(), v = which < 0 ? c[4] : c[4].charAt(which);
+    if (!v) return 3;
+    if (v.indexOf('y') >= 0) return 0;
+    if (v.indexOf('u') >= 0 || c[3] === 2) return 6;
+    if (v.indexOf('i') >= 0) return 5;
+    if (v.indexOf('v') >= 0) return 4;
+    return c[3] === 1 ? 1 : 2;
+  }
+
+  function recolour() {
+    var counts = [0, 0, 0, 0, 0, 0, 0];
+    tokens.forEach(function (token, i) {
+      var s = status(data.rows[i]);
+      counts[s]++;
+      token.className = 'k s' + s;
+    });
+    document.querySelectorAll('#legend [data-s]').forEach(function (item) {
+      var n = counts[+item.dataset.s];
+      item.hidden = n === 0;
+      item.querySelector('b').textContent = String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+    });
+    document.querySelectorAll('[data-claim]').forEach(function (part) { part.hidden = +part.dataset.claim !== claim(); });
+    hide();
+  }
+
+  function element(name, text, className) {
+    var e = document.createElement(name);
+    if (text !== undefined) e.textContent = text;
+    if (className) e.className = className;
+    return e;
+  }
+
+  function row(table, cells) {
+    var tr = element('tr');
+    cells.forEach(function (text, i) { tr.appendChild(element(i ? 'td' : 'th', text)); });
+    table.appendChild(tr);
+  }
+
+  function fill(i) {
+    var r = data.rows[i], c = r[11 + claim()], name = data.claims[claim()], s = status(r), p, table;
+    card.textContent = '';
+    var close = element('button', '\u00d7', 'close');
+    close.setAttribute('aria-label', 'Close');
+    close.onclick = function () { pinned = null; hide(); };
+    card.appendChild(close);
+    card.appendChild(element('h4', '\u201c' + tokens[i].textContent + '\u201d'));
+    card.appendChild(element('p', 'token ' + r[1] + ' \u00b7 t = ' + r[0] + ' \u00b7 ' + SOURCE[r[2]] +
+      (r[4] < 0 ? '' : ' \u00b7 round ' + r[4] + ', depth ' + r[3]) + (r[10] ? ' \u00b7 last: ' + r[10] : ''), 'soft'));
+    p = element('p', name[0] + ', m = ' + name[1] + (name[1] === 'tree' ? ' (' + c[1] + ' here)' : '') + ', k = ' + c[0] + ': ');
+    p.appendChild(element('span', STATUS[s], 'verdict s' + s));
+    card.appendChild(p);
+    table = element('table');
+    if (c[5] !== null || r[6] !== null) {
+      var head = element('thead');
+      row(head, ['', 'draft has', 'needs below', 'certified']);
+      table.appendChild(head);
+      var body = table.appendChild(element('tbody'));
+      ['KL(p\u2016q), nats', 'KL(q\u2016p), nats', 'TV(p,q)'].forEach(function (label, d) {
+        row(body, [label, r[6 + d] === null ? '\u2013' : '\u2264 ' + r[6 + d], c[5 + d] === null ? '\u2013' : c[5 + d] === 'inf' ? '\u221e' : '\u2265 ' + c[5 + d],
+          c[4] ? VERDICT[c[4].charAt(d)] : '\u2013']);
+      });
+      card.appendChild(table);
+    }
+    p = element('p', 'entropy \u2264 ' + r[5] + ' nats', 'soft');
+    if (c[8] !== null) p.textContent += ' \u00b7 stability radius \u2265 ' + c[8] + ' logits';
+    if (r[9] !== null) p.textContent += ' \u00b7 regret \u2264 ' + r[9] + ' nats';
+    p.textContent += ' \u00b7 this token in A: ' + ['no', 'yes', 'undecided'][c[2]];
+    p.style.margin = '.5rem 0 0';
+    card.appendChild(p);
+  }
+
+  function show(i) {
+    fill(i);
+    card.hidden = false;
+    var box = tokens[i].getBoundingClientRect(), size = card.getBoundingClientRect();
+    var left = Math.max(12, Math.min(box.left, window.innerWidth - size.width - 12));
+    var below = box.bottom + 10 + size.height < window.innerHeight;
+    card.style.left = left + 'px';
+    card.style.top = (below ? box.bottom + 10 : Math.max(8, box.top - size.height - 10)) + 'px';
+    tokens.forEach.call(document.querySelectorAll('.k.on'), function (t) { t.classList.remove('on'); t.removeAttribute('aria-describedby'); });
+    tokens[i].classList.add('on');
+    tokens[i].setAttribute('aria-describedby', 'card');
+  }
+
+  function hide() {
+    card.hidden = true;
+    document.querySelectorAll('.k.on').forEach(function (t) { t.classList.remove('on'); });
+  }
+
+  function indexOf(target) {
+    var token = target.closest ? target.closest('.text .k') : null;
+    return token ? tokens.indexOf(token) : -1;
+  }
+
+  document.querySelectorAll('.text').forEach(function (text) {
+    var first = text.querySelector('.k');
+    if (first) first.tabIndex = 0; // one stop per text for the Tab key; arrows move inside
+    text.addEventListener('mouseover', function (e) { var i = indexOf(e.target); if (i >= 0 && pinned === null) show(i); });
+    text.addEventListener('mouseleave', function () { if (pinned === null) hide(); });
+    text.addEventListener('focusin', function (e) { var i = indexOf(e.target); if (i >= 0) show(i); });
+    text.addEventListener('focusout', function () { if (pinned === null) hide(); });
+    text.addEventListener('click', function (e) {
+      var i = indexOf(e.target);
+      if (i >= 0 && i !== pinned) { pinned = i; show(i); } else { pinned = null; hide(); }
+      e.stopPropagation();
+    });
+    text.addEventListener('keydown', function (e) {
+      var i = indexOf(e.target), step = { ArrowRight: 1, ArrowLeft: -1 }[e.key], next = step && tokens[i + step];
+      if (i < 0 || !next || !text.contains(next)) return;
+      tokens[i].tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+      e.preventDefault();
+    });
+  });
+  document.addEventListener('click', function (e) { if (!card.contains(e.target)) { pinned = null; hide(); } });
+  document.addEventListener('keydown', function (e) { if (e.key === 'Escape') { pinned = null; hide(); } });
+  window.addEventListener('scroll', function () { if (pinned === null) hide(); }, { passive: true });
+  if (claimPick) claimPick.addEventListener('change', recolour);
+  if (proofPick) proofPick.addEventListener('change', recolour);
+  if (tokens.length === data.rows.length) recolour();
+
+  document.querySelectorAll('button.copy').forEach(function (button) {
+    button.addEventListener('click', function () {
+      var code = button.parentNode.querySelector('code'), range = document.createRange();
+      range.selectNodeContents(code);
+      window.getSelection().removeAllRanges();
+      window.getSelection().addRange(range);
+      if (document.execCommand('copy')) button.textContent = 'Copied';
+    });
+  });
+  window.addEventListener('beforeprint', function () {
+    document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+  });
+})();

@@ -1,0 +1,167 @@
+// The Markdown report: tables for an issue or a pull request, small enough to be read there.
+#include "reports/figures.h"
+#include "reports/output.h"
+#include "reports/number.h"
+#include "reports/report.h"
+
+#include <math.h>
+#include <string.h>
+
+static void put_count(struct hm_output *o, uint64_t n)
+{
+    hm_putf(o, "%s", hm_number_count(n).text);
+}
+
+static void put_warnings(struct hm_output *o, const struct hm_report *r)
+{
+    for (size_t i = 0; i < r->log_count; i++) {
+        const struct hm_report_log *log = &r->logs[i];
+        if (log->state != HM_LOG_COMPLETE) {
+            hm_put(o, "> **Truncated:** ");
+            hm_put_markdown(o, log->path);
+            hm_putf(o, " ends without its end record, after line %zu. The figures cover what was written.\n\n", log->lines);
+        } else if (log->unfinished) {
+            hm_put(o, "> **Unfinished:** ");
+            hm_put_markdown(o, log->path);
+            hm_putf(o, " has %llu sequences without a last step.\n\n", (unsigned long long)log->unfinished);
+        }
+    }
+}
+
+static void put_claims(struct hm_output *o, const struct hm_report *r)
+{
+    char m[24];
+    hm_put(o, "### Certified\n\n| rule | m | certified | forward KL | reverse KL | TV | covered | vacuous | inapplicable | undecided | no draft |\n"
+              "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+    for (size_t i = 0; i < r->claim_count; i++) {
+        const struct hm_claim_figures *f = &r->claims[i];
+        hm_put(o, "| ");
+        hm_put_markdown(o, f->rule);
+        hm_putf(o, " | %s | **%s** (%llu of %llu) ", hm_m_text(f->m, m), hm_number_percent(f->certified_any, f->with_draft).text,
+                (unsigned long long)f->certified_any, (unsigned long long)f->with_draft);
+        for (int d = 0; d < 3; d++) hm_putf(o, "| %s ", hm_number_percent(f->verdict[d][HM_CERT_YES], f->with_draft).text);
+        hm_putf(o, "| %s | %llu | %llu | %llu | %llu |\n", hm_number_percent(f->covered[HM_YES], f->with_draft).text,
+                (unsigned long long)f->status[HM_TOKEN_VACUOUS], (unsigned long long)f->status[HM_TOKEN_INAPPLICABLE],
+                (unsigned long long)f->status[HM_TOKEN_UNDECIDED], (unsigned long long)f->status[HM_TOKEN_NO_DRAFT]);
+    }
+    hm_put(o, "\nShares are of the steps with a draft row; a step is certified when at least one of the three divergences says `yes`. "
+              "Vacuous, inapplicable and undecided steps are never counted as certified.\n\n");
+}
+
+static void put_acceptance(struct hm_output *o, const struct hm_report *r)
+{
+    const struct hm_acceptance *a = &r->acceptance;
+    hm_put(o, "### Acceptance\n\n| figure | value | formula |\n|---|---:|---|\n");
+    hm_putf(o, "| mean accepted A | %s | %llu accepted / %llu rounds |\n", hm_number_ratio(a->accepted, a->rounds, 3).text,
+            (unsigned long long)a->accepted, (unsigned long long)a->rounds);
+    hm_putf(o, "| tokens per round | %s | %llu emitted in rounds / rounds |\n", hm_number_ratio(a->emitted, a->rounds, 3).text,
+            (unsigned long long)a->emitted);
+    hm_putf(o, "| draft acceptance rate | %s | accepted / %llu verified nodes |\n", hm_number_ratio(a->accepted, a->verified, 3).text,
+            (unsigned long long)a->verified);
+    hm_putf(o, "| tokens per target pass | %s | (emitted + prefill) / (rounds + prefills) |\n",
+            hm_number_ratio(a->emitted + r->prefill, a->rounds + r->prefill, 3).text);
+    hm_putf(o, "| verified nodes, pool per round | %s, %s | |\n", hm_number_ratio(a->verified, a->rounds, 2).text,
+            hm_number_ratio(a->pool, a->rounds, 2).text);
+    hm_putf(o, "| fully accepted | %s | %llu of %llu rounds with a tree |\n\n", hm_number_percent(a->full, a->with_tree).text,
+            (unsigned long long)a->full, (unsigned long long)a->with_tree);
+    hm_put(o, "| depth | offered | reached | share of rounds | given the depth before |\n|---:|---:|---:|---:|---:|\n");
+    for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++)
+        hm_putf(o, "| %zu | %llu | %llu | %s | %s |\n", d, (unsigned long long)a->offered[d], (unsigned long long)a->reach[d],
+                hm_number_percent(a->reach[d], a->rounds).text, hm_number_percent(a->reach[d], a->reach[d - 1]).text);
+    hm_put(o, "\n");
+}
+
+static void put_distance_row(struct hm_output *o, const char *name, const struct hm_sum *sum, const struct hm_histogram *h)
+{
+    static const unsigned percent[] = {50, 90, 95, 99};
+    hm_putf(o, "| %s | %s ", name, hm_number_up(sum->hi / (double)sum->count, 4).text);
+    for (size_t i = 0; i < 4; i++) hm_putf(o, "| %s ", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, percent[i], 100)), 3).text);
+    hm_putf(o, "| %s |\n", hm_number_up(h->most, 4).text);
+}
+
+static void put_distances(struct hm_output *o, const struct hm_report *r)
+{
+    if (r->kl_pq.count) {
+        hm_put(o, "### Distance of the draft from the target (upper bounds)\n\n| | mean | median | 90% | 95% | 99% | max |\n"
+                  "|---|---:|---:|---:|---:|---:|---:|\n");
+        put_distance_row(o, "KL(p,q), nats", &r->sum_kl_pq, &r->kl_pq);
+        put_distance_row(o, "KL(q,p), nats", &r->sum_kl_qp, &r->kl_qp);
+        put_distance_row(o, "TV(p,q)", &r->sum_tv, &r->tv);
+        hm_put(o, "\n");
+    }
+    if (r->regret.count)
+        hm_putf(o, "**Cost of relaxation:** regret ln(p(1)/p(token)) sums to at most %s nats over %llu tokens (mean at most %s, largest at most %s); "
+                   "%llu of %llu accepted tokens are not the row's first.\n\n",
+                hm_number_up(r->regret.hi, 5).text, (unsigned long long)r->regret.count,
+                hm_number_up(r->regret.hi / (double)r->regret.count, 4).text, hm_number_up(r->regret_most, 4).text,
+                (unsigned long long)r->accepted_not_first, (unsigned long long)r->accepted_known);
+}
+
+static void put_groups(struct hm_output *o, const char *title, const char *first, const struct hm_report_group *groups, size_t n)
+{
+    hm_putf(o, "### %s\n\n| %s | sequences | tokens | tokens per round | certified |\n|---|---:|---:|---:|---:|\n", title, first);
+    for (size_t i = 0; i < n; i++) {
+        hm_put(o, "| ");
+        hm_put_markdown(o, groups[i].name);
+        hm_putf(o, " | %llu | %llu | %s | %s |\n", (unsigned long long)groups[i].sequences, (unsigned long long)groups[i].steps,
+                hm_number_ratio(groups[i].emitted, groups[i].rounds, 2).text,
+                hm_number_percent(groups[i].certified, groups[i].with_draft).text);
+    }
+    hm_put(o, "\n");
+}
+
+static void put_run_row(struct hm_output *o, const char *name, const char *value)
+{
+    if (!value) return;
+    hm_putf(o, "| %s | ", name);
+    hm_put_markdown(o, value);
+    hm_put(o, " |\n");
+}
+
+static void put_run(struct hm_output *o, const struct hm_report *r)
+{
+    hm_put(o, "### What was run\n\n");
+    for (size_t i = 0; i < r->log_count; i++) {
+        const struct hm_report_log *log = &r->logs[i];
+        const struct hm_record_header *h = &log->header;
+        hm_put(o, "| log | ");
+        hm_put_markdown(o, log->path);
+        hm_put(o, " |\n|---|---|\n");
+        put_run_row(o, "target", h->target.name);
+        put_run_row(o, "target sha256", h->target.sha256);
+        put_run_row(o, "draft", h->draft.name);
+        put_run_row(o, "draft sha256", h->draft.sha256);
+        put_run_row(o, "tokenizer sha256", h->tokenizer_sha256);
+        put_run_row(o, "acceptance", h->acceptance);
+        put_run_row(o, "temperature", h->temperature);
+        put_run_row(o, "certified at temperature", h->certify_temperature);
+        hm_putf(o, "| tree | width %lld, depth %lld, budget %lld |\n", (long long)h->width, (long long)h->depth, (long long)h->budget);
+        put_run_row(o, "drafter", h->drafter);
+        put_run_row(o, "traversal", h->traversal);
+        put_run_row(o, "backend", h->backend);
+        put_run_row(o, "hallmark", h->version);
+        put_run_row(o, "last chain value", log->chain);
+        hm_put(o, "\n");
+    }
+}
+
+hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, struct hm_error *err)
+{
+    struct hm_output *o;
+    hm_status rc = hm_output_open(path, &o, err);
+    if (rc) return rc;
+    hm_put(o, "## hallmark report\n\n");
+    put_warnings(o, r);
+    hm_put(o, "`");
+    put_count(o, r->steps);
+    hm_put(o, "` tokens in `");
+    put_count(o, r->sequences);
+    hm_putf(o, "` sequences; undecided questions: `%llu`. A report proves nothing; `hallmark verify LOG` does.\n\n", (unsigned long long)r->undecided);
+    put_claims(o, r);
+    put_acceptance(o, r);
+    put_distances(o, r);
+    if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);
+    if (r->log_count > 1) put_groups(o, "By log", "log", r->by_log, r->log_count);
+    put_run(o, r);
+    return hm_output_close(o, err);
+}

@@ -1,0 +1,31 @@
+# The page's style and script are files of their own, embedded as character arrays.
+set(assets ${CMAKE_BINARY_DIR}/report_assets.c)
+set(text "// Made by reports/sources.cmake from reports/report.css and reports/report.js.\n#include \"reports/html.h\"\n")
+foreach(kind css js)
+  set(source ${CMAKE_SOURCE_DIR}/reports/report.${kind})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} hex HEX)
+  # A hexadecimal pair never starts with another's second digit: pairs are matched from the left.
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
+  string(REPLACE "'\\x0a'," "'\\x0a',\n" bytes "${bytes}")
+  string(APPEND text "const char hm_report_${kind}[] = {\n${bytes}0};\n")
+endforeach()
+file(CONFIGURE OUTPUT ${assets} CONTENT "${text}" @ONLY)
+
+list(APPEND HALLMARK_SOURCES
+  ${assets}
+  reports/aggregate.c
+  reports/figures.c
+  reports/histogram.c
+  reports/html_charts.c
+  reports/html_claims.c
+  reports/html_run.c
+  reports/html_sections.c
+  reports/html_summary.c
+  reports/html_text.c
+  reports/keep.c
+  reports/number.c
+  reports/output.c
+  reports/report_html.c
+  reports/report_json.c
+  reports/report_markdown.c)
