@@ -120,8 +120,8 @@ hm_status hm_cache_commit(struct hm_cache *cache, const uint32_t *path, size_t n
     for (size_t i = 0; i < n; i++) {
         int32_t parent = i ? (int32_t)path[i - 1] : -1;
         if (path[i] >= cache->scratch || cache->row[path[i]].parent != parent)
-            return hm_fail(err, HM_USAGE, "commit: expected a child of scratch row %d at place %zu, found row %u", parent, i,
-                           path[i]);
+            return hm_fail(err, HM_USAGE, "commit: expected a child of scratch row %d at place %zu, found row %u",
+                           parent, i, path[i]);
     }
     // Rows that already lie where they belong lead the path; the rest is moved, in this order safe in place.
     size_t settled = 0;

@@ -1,8 +1,8 @@
 // Key/value cache of one sequence: committed slots first, then the scratch slots of passes not yet decided on.
 //
 // Slot i < length holds the key and value of committed token i. Passes (model.h) append scratch rows behind them, row s
-// in slot length + s, each with a parent: an earlier scratch row, or the last committed token. hm_cache_commit keeps one
-// path of them and drops the rest. One thread at a time may use a cache; a model may have several.
+// in slot length + s, each with a parent: an earlier scratch row, or the last committed token. hm_cache_commit keeps
+// one path of them and drops the rest. One thread at a time may use a cache; a model may have several.
 #ifndef HM_DECODE_CACHE_H
 #define HM_DECODE_CACHE_H
 

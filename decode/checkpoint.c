@@ -26,8 +26,8 @@ struct hm_checkpoint {
     char *source;                 // path that says what is in the checkpoint: the single file or the index
     struct hm_safetensors **file; // [files], by name
     size_t files;
-    cJSON *index;                 // NULL for a single file
-    struct placement *place;      // [places], by tensor name; with an index only
+    cJSON *index;            // NULL for a single file
+    struct placement *place; // [places], by tensor name; with an index only
     size_t places;
 };
 
@@ -68,10 +68,11 @@ static hm_status read_map(struct hm_checkpoint *c, struct hm_error *err)
     if (!c->place) return out_of_memory(c->source, err);
     for (const cJSON *e = map->child; e; e = e->next) {
         if (!cJSON_IsString(e))
-            return hm_fail(err, HM_FORMAT, "%s: tensor \"%.200s\": expected a file name, found %s", c->source, e->string,
-                           hm_json_kind(e));
+            return hm_fail(err, HM_FORMAT, "%s: tensor \"%.200s\": expected a file name, found %s", c->source,
+                           e->string, hm_json_kind(e));
         if (!shard_name_ok(e->valuestring))
-            return hm_fail(err, HM_FORMAT, "%s: tensor \"%.200s\": expected the name of a file in the same folder, found \"%.300s\"",
+            return hm_fail(err, HM_FORMAT,
+                           "%s: tensor \"%.200s\": expected the name of a file in the same folder, found \"%.300s\"",
                            c->source, e->string, e->valuestring);
         c->place[c->places++] = (struct placement){.name = e->string, .shard = e->valuestring};
     }
@@ -142,8 +143,10 @@ hm_status hm_checkpoint_open(const char *dir, struct hm_checkpoint **out, struct
     if (!rc) rc = open_shards(c, dir, err);
 cleanup:
     free(index);
-    if (rc) hm_checkpoint_close(c);
-    else *out = c;
+    if (rc)
+        hm_checkpoint_close(c);
+    else
+        *out = c;
     return hm_one_line(rc, err);
 }
 

@@ -15,7 +15,7 @@ struct hm_checkpoint;
 hm_status hm_checkpoint_open(const char *dir, struct hm_checkpoint **out, struct hm_error *err);
 void hm_checkpoint_close(struct hm_checkpoint *checkpoint); // NULL is allowed
 
-size_t hm_checkpoint_files(const struct hm_checkpoint *checkpoint);                               // weight files
+size_t hm_checkpoint_files(const struct hm_checkpoint *checkpoint);                                // weight files
 const struct hm_safetensors *hm_checkpoint_file(const struct hm_checkpoint *checkpoint, size_t i); // by name
 
 // The tensor of a name, or NULL; *path (may be NULL) is then the file it lies in.
@@ -28,9 +28,9 @@ hm_status hm_checkpoint_need(const struct hm_checkpoint *checkpoint, const char 
 // SHA-256, in hexadecimal, of the bytes of the weight files one after the other in the order of their names (bytewise):
 // what `cat *.safetensors | sha256sum` prints when the folder holds no others.
 //
-// Hashes are kept in $HALLMARK_CACHE, or $XDG_CACHE_HOME/hallmark, or ~/.cache/hallmark, one small file each, found again
-// by path, size, inode and times of change of every weight file. HALLMARK_CACHE=off keeps none. A cache that cannot be
-// read or written is no error: the hash is then computed.
+// Hashes are kept in $HALLMARK_CACHE, or $XDG_CACHE_HOME/hallmark, or ~/.cache/hallmark, one small file each, found
+// again by path, size, inode and times of change of every weight file. HALLMARK_CACHE=off keeps none. A cache that
+// cannot be read or written is no error: the hash is then computed.
 hm_status hm_checkpoint_hash(const struct hm_checkpoint *checkpoint, char hex[65], struct hm_error *err);
 
 #endif

@@ -32,9 +32,15 @@ static bool cache_key(const struct hm_checkpoint *c, char hex[HM_SHA256_HEX])
         known = path && stat(path, &st) == 0 && time(NULL) - st.st_mtim.tv_sec > SETTLED_SECONDS &&
                 time(NULL) - st.st_ctim.tv_sec > SETTLED_SECONDS;
         if (known) {
-            int64_t facts[] = {1, (int64_t)st.st_size,        (int64_t)st.st_ino,         (int64_t)st.st_mtim.tv_sec,
-                               (int64_t)st.st_mtim.tv_nsec,   (int64_t)st.st_ctim.tv_sec, (int64_t)st.st_ctim.tv_nsec};
-            known = !hm_sha256_add(hash, path, strlen(path) + 1, NULL) && !hm_sha256_add(hash, facts, sizeof facts, NULL);
+            int64_t facts[] = {1,
+                               (int64_t)st.st_size,
+                               (int64_t)st.st_ino,
+                               (int64_t)st.st_mtim.tv_sec,
+                               (int64_t)st.st_mtim.tv_nsec,
+                               (int64_t)st.st_ctim.tv_sec,
+                               (int64_t)st.st_ctim.tv_nsec};
+            known =
+                !hm_sha256_add(hash, path, strlen(path) + 1, NULL) && !hm_sha256_add(hash, facts, sizeof facts, NULL);
         }
         free(path);
     }

@@ -60,15 +60,17 @@ static hm_status read_architecture(const char *path, const cJSON *in, const stru
     if (rc) return rc;
     const cJSON *first = list->child;
     if (!cJSON_IsString(first))
-        return hm_fail(err, HM_FORMAT, "%s: key \"architectures\": expected a name, found %s", path, hm_json_kind(first));
+        return hm_fail(err, HM_FORMAT, "%s: key \"architectures\": expected a name, found %s", path,
+                       hm_json_kind(first));
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (strcmp(first->valuestring, architectures[i].name) == 0) {
             *out = &architectures[i];
             return HM_OK;
         }
-    return hm_fail(err, HM_UNSUPPORTED,
-                   "%s: key \"architectures\": expected Qwen3ForCausalLM, Qwen2ForCausalLM or LlamaForCausalLM, found \"%.64s\"",
-                   path, first->valuestring);
+    return hm_fail(
+        err, HM_UNSUPPORTED,
+        "%s: key \"architectures\": expected Qwen3ForCausalLM, Qwen2ForCausalLM or LlamaForCausalLM, found \"%.64s\"",
+        path, first->valuestring);
 }
 
 static hm_status read_token(const char *path, const char *key, const cJSON *value, size_t vocab, int32_t *out,
@@ -78,7 +80,8 @@ static hm_status read_token(const char *path, const char *key, const cJSON *valu
         return hm_fail(err, HM_FORMAT, "%s: key \"%s\": expected a token id, found %s", path, key, hm_json_kind(value));
     double d = value->valuedouble;
     if (!(d >= 0 && d < (double)vocab) || d != (double)(int32_t)d)
-        return hm_fail(err, HM_RANGE, "%s: key \"%s\": expected a token id below %zu, found %.17g", path, key, vocab, d);
+        return hm_fail(err, HM_RANGE, "%s: key \"%s\": expected a token id below %zu, found %.17g", path, key, vocab,
+                       d);
     *out = (int32_t)d;
     return HM_OK;
 }
@@ -99,8 +102,8 @@ hm_status hm_config_tokens(const char *path, const cJSON *in, struct hm_config *
     }
     for (const cJSON *item = eos->child; item && !rc; item = item->next) {
         if (config->eos_count == HM_EOS_MOST)
-            return hm_fail(err, HM_RANGE, "%s: key \"%s\": expected at most %d token ids, found %d", path, EOS, HM_EOS_MOST,
-                           cJSON_GetArraySize(eos));
+            return hm_fail(err, HM_RANGE, "%s: key \"%s\": expected at most %d token ids, found %d", path, EOS,
+                           HM_EOS_MOST, cJSON_GetArraySize(eos));
         rc = read_token(path, EOS, item, config->vocab, &config->eos[config->eos_count++], err);
     }
     return rc;
@@ -133,16 +136,17 @@ static hm_status read_sizes(const char *path, const cJSON *in, const struct arch
     if (!rc) rc = hm_config_size(path, in, "head_dim", HEAD_DIM_MOST, &c->head_dim, err);
     if (!rc) rc = hm_config_size(path, in, "max_position_embeddings", POSITIONS_MOST, &c->max_positions, err);
     if (rc) return rc;
-    if (c->vocab < 2) return hm_fail(err, HM_RANGE, "%s: key \"vocab_size\": expected at least 2, found %zu", path, c->vocab);
+    if (c->vocab < 2)
+        return hm_fail(err, HM_RANGE, "%s: key \"vocab_size\": expected at least 2, found %zu", path, c->vocab);
     if (c->heads % c->kv_heads != 0)
-        return hm_fail(err, HM_SHAPE, "%s: key \"num_key_value_heads\": expected a divisor of %zu heads, found %zu", path,
-                       c->heads, c->kv_heads);
+        return hm_fail(err, HM_SHAPE, "%s: key \"num_key_value_heads\": expected a divisor of %zu heads, found %zu",
+                       path, c->heads, c->kv_heads);
     if (c->head_dim < 2 || c->head_dim > HEAD_DIM_MOST || c->head_dim % 2 != 0)
         return hm_fail(err, HM_UNSUPPORTED, "%s: key \"head_dim\": expected an even number up to %d, found %zu", path,
                        HEAD_DIM_MOST, c->head_dim);
     if (!hm_json_find(in, "head_dim") && !a->head_dim && c->hidden % c->heads != 0)
-        return hm_fail(err, HM_SHAPE, "%s: key \"hidden_size\": expected a multiple of %zu heads, found %zu", path, c->heads,
-                       c->hidden);
+        return hm_fail(err, HM_SHAPE, "%s: key \"hidden_size\": expected a multiple of %zu heads, found %zu", path,
+                       c->heads, c->hidden);
     return HM_OK;
 }
 
@@ -151,7 +155,8 @@ static hm_status read_numbers(const char *path, const cJSON *in, struct hm_confi
     double epsilon = 1e-6;
     hm_status rc = hm_config_number(path, in, "rms_norm_eps", &epsilon, err);
     if (!rc && !(epsilon > 0 && epsilon < 1))
-        rc = hm_fail(err, HM_RANGE, "%s: key \"rms_norm_eps\": expected a number between 0 and 1, found %.17g", path, epsilon);
+        rc = hm_fail(err, HM_RANGE, "%s: key \"rms_norm_eps\": expected a number between 0 and 1, found %.17g", path,
+                     epsilon);
     c->rms_epsilon = (float)epsilon;
     const char *act = "silu";
     if (!rc && hm_json_find(in, "hidden_act")) rc = hm_json_string(path, in, "hidden_act", &act, err);
@@ -179,16 +184,15 @@ static hm_status refuse_windows(const char *path, const cJSON *in, const struct 
     bool window = false;
     hm_status rc = a->windowed ? hm_config_bool(path, in, "use_sliding_window", &window, err) : HM_OK;
     if (rc) return rc;
-    if (window)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: key \"use_sliding_window\": expected false, found true", path);
+    if (window) return hm_fail(err, HM_UNSUPPORTED, "%s: key \"use_sliding_window\": expected false, found true", path);
     if (!hm_json_find(in, "layer_types")) return HM_OK;
     const cJSON *types;
     rc = hm_json_array(path, in, "layer_types", &types, err);
     if (rc) return rc;
     for (const cJSON *t = types->child; t; t = t->next)
         if (!cJSON_IsString(t) || strcmp(t->valuestring, "full_attention") != 0)
-            return hm_fail(err, HM_UNSUPPORTED, "%s: key \"layer_types\": expected \"full_attention\", found %s%.64s%s", path,
-                           cJSON_IsString(t) ? "\"" : "", cJSON_IsString(t) ? t->valuestring : hm_json_kind(t),
+            return hm_fail(err, HM_UNSUPPORTED, "%s: key \"layer_types\": expected \"full_attention\", found %s%.64s%s",
+                           path, cJSON_IsString(t) ? "\"" : "", cJSON_IsString(t) ? t->valuestring : hm_json_kind(t),
                            cJSON_IsString(t) ? "\"" : "");
     return HM_OK;
 }
@@ -198,8 +202,8 @@ static hm_status refuse_quantised(const char *path, const cJSON *in, struct hm_e
     static const char *const keys[] = {"quantization_config", "compression_config"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (hm_json_find(in, keys[i]))
-            return hm_fail(err, HM_UNSUPPORTED, "%s: key \"%s\": expected unquantised weights, found a quantisation", path,
-                           keys[i]);
+            return hm_fail(err, HM_UNSUPPORTED, "%s: key \"%s\": expected unquantised weights, found a quantisation",
+                           path, keys[i]);
     return HM_OK;
 }
 

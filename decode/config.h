@@ -35,9 +35,9 @@ struct hm_config {
     const char *architecture; // static text, e.g. "Qwen3ForCausalLM"
     size_t vocab, layers, hidden, intermediate, heads, kv_heads, head_dim, max_positions;
     float rms_epsilon;
-    bool tied;          // the output head is the embedding table
+    bool tied; // the output head is the embedding table
     bool qkv_bias, out_bias, mlp_bias;
-    bool qk_norm;       // RMS norm of each query and key head before the rotation
+    bool qk_norm; // RMS norm of each query and key head before the rotation
     struct hm_rope_config rope;
     int32_t eos[HM_EOS_MOST]; // of generation_config.json where it names any, else of config.json
     size_t eos_count;

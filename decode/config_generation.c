@@ -8,7 +8,8 @@
 
 static const size_t FILE_MOST = 4u << 20;
 
-static hm_status read_defaults(const char *path, const cJSON *in, struct hm_generation_defaults *g, struct hm_error *err)
+static hm_status read_defaults(const char *path, const cJSON *in, struct hm_generation_defaults *g,
+                               struct hm_error *err)
 {
     g->has_do_sample = hm_json_find(in, "do_sample") != NULL;
     g->has_temperature = hm_json_find(in, "temperature") != NULL;

@@ -62,8 +62,10 @@ hm_status hm_model_open(const char *dir, struct hm_device *device, struct hm_mod
 cleanup:
     // The device holds its own copy of the weights; the mappings go before anything is computed.
     hm_checkpoint_close(checkpoint);
-    if (rc) hm_model_close(m);
-    else *out = m;
+    if (rc)
+        hm_model_close(m);
+    else
+        *out = m;
     return rc;
 }
 

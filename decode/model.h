@@ -21,13 +21,13 @@ struct hm_model_info {
     const char *architecture; // as in config.json, e.g. "Qwen3ForCausalLM"
     char sha256[65];          // of the weight files, one after the other in the order of their names
     size_t vocab, layers, hidden, intermediate, heads, kv_heads, head_dim;
-    size_t max_positions;       // no token is placed at a position >= this
-    enum hm_dtype dtype;        // of the embedding table
-    size_t weight_bytes;        // that one pass reads: all matrices, without the embedding table unless it is the head
-    int32_t eos[HM_EOS_MOST];   // of generation_config.json where it names any, else of config.json; may be empty
+    size_t max_positions;     // no token is placed at a position >= this
+    enum hm_dtype dtype;      // of the embedding table
+    size_t weight_bytes;      // that one pass reads: all matrices, without the embedding table unless it is the head
+    int32_t eos[HM_EOS_MOST]; // of generation_config.json where it names any, else of config.json; may be empty
     size_t eos_count;
-    int32_t bos;                // -1: none
-    bool has_generation_defaults; // a generation_config.json was there
+    int32_t bos;                              // -1: none
+    bool has_generation_defaults;             // a generation_config.json was there
     struct hm_generation_defaults generation; // config.h
 };
 
@@ -45,8 +45,8 @@ struct hm_device *hm_model_device(const struct hm_model *model);
 // the last commit, across passes: in the first pass after a commit that is a row of this pass, and a causal chunk has
 // parent[r] = r - 1; in a later one (a tree grown level by level) it may be a row of an earlier pass.
 struct hm_pass {
-    const int32_t *token;       // [rows], each in [0, vocab)
-    const int32_t *parent;      // [rows]
+    const int32_t *token;  // [rows], each in [0, vocab)
+    const int32_t *parent; // [rows]
     size_t rows;
     const uint32_t *logits_for; // [logits_count] rows of this pass, in any order
     size_t logits_count;        // 0: keys and values only

@@ -40,20 +40,22 @@ static hm_status place_rows(struct hm_cache *cache, const struct hm_pass *pass, 
         if (token < 0 || (size_t)token >= c->vocab)
             return hm_fail(err, HM_RANGE, "token %zu: expected an id below %zu, found %d", r, c->vocab, token);
         if (parent < -1 || parent >= (int64_t)s)
-            return hm_fail(err, HM_RANGE, "token %zu: expected a parent from -1 to %lld, found %d", r, (long long)s - 1, parent);
+            return hm_fail(err, HM_RANGE, "token %zu: expected a parent from -1 to %lld, found %d", r, (long long)s - 1,
+                           parent);
         struct hm_scratch_row *row = &cache->row[s];
         row->parent = parent;
         row->depth = parent < 0 ? 0 : cache->row[parent].depth + 1;
         row->straight = row->depth == s; // depths grow by one a row at most, so all ancestors are straight too
         size_t position = cache->length + row->depth;
         if (position >= c->max_positions)
-            return hm_fail(err, HM_RANGE, "token %zu: expected a position below %zu, the limit of the model, found %zu", r,
-                           c->max_positions, position);
+            return hm_fail(err, HM_RANGE, "token %zu: expected a position below %zu, the limit of the model, found %zu",
+                           r, c->max_positions, position);
         if (position >= *positions) *positions = position + 1;
     }
     for (size_t j = 0; j < pass->logits_count; j++)
         if (pass->logits_for[j] >= pass->rows)
-            return hm_fail(err, HM_RANGE, "logits %zu: expected a row below %zu, found %u", j, pass->rows, pass->logits_for[j]);
+            return hm_fail(err, HM_RANGE, "logits %zu: expected a row below %zu, found %u", j, pass->rows,
+                           pass->logits_for[j]);
     return HM_OK;
 }
 
@@ -71,7 +73,8 @@ static hm_status see(struct hm_cache *cache, struct chunk *chunk, struct hm_erro
         causal = causal && row->straight;
     }
     if (causal) {
-        for (size_t r = 0; r < chunk->rows; r++) chunk->visible[r] = (struct hm_visible){.prefix = chunk->position[r] + 1};
+        for (size_t r = 0; r < chunk->rows; r++)
+            chunk->visible[r] = (struct hm_visible){.prefix = chunk->position[r] + 1};
         return HM_OK;
     }
     if (!hm_grow((void **)&cache->tail, &cache->tail_capacity, tails, sizeof *cache->tail))
@@ -79,7 +82,8 @@ static hm_status see(struct hm_cache *cache, struct chunk *chunk, struct hm_erro
     uint32_t *tail = cache->tail;
     for (size_t r = 0; r < chunk->rows; r++) {
         uint32_t length = cache->row[base + r].depth + 1, at = length;
-        for (int32_t s = (int32_t)(base + r); s >= 0; s = cache->row[s].parent) tail[--at] = (uint32_t)(cache->length + (size_t)s);
+        for (int32_t s = (int32_t)(base + r); s >= 0; s = cache->row[s].parent)
+            tail[--at] = (uint32_t)(cache->length + (size_t)s);
         chunk->visible[r] = (struct hm_visible){.prefix = (uint32_t)cache->length, .tail_length = length, .tail = tail};
         tail += length;
     }
@@ -96,7 +100,8 @@ static void norm_heads(const struct hm_cache *cache, struct hm_view gain, size_t
     bool by_row = rows < heads;
     for (size_t i = 0; i < (by_row ? rows : heads); i++) {
         struct hm_view x = {cache->qkv, offset + i * (by_row ? width : c->head_dim)};
-        d->ops->rms_norm(d, x, gain, x, by_row ? heads : rows, c->head_dim, by_row ? c->head_dim : width, c->rms_epsilon);
+        d->ops->rms_norm(d, x, gain, x, by_row ? heads : rows, c->head_dim, by_row ? c->head_dim : width,
+                         c->rms_epsilon);
     }
 }
 
@@ -106,10 +111,14 @@ static void attention_block(struct hm_cache *cache, const struct chunk *chunk, s
     const struct hm_layer *layer = &cache->model->layer[i];
     struct hm_device *d = cache->model->device;
     size_t rows = chunk->rows, width = hm_qkv_width(c), kv = hm_kv_width(c), query = c->heads * c->head_dim;
-    struct hm_view x = whole(cache->stream), h = whole(cache->normed), qkv = whole(cache->qkv), mixed = whole(cache->mixed);
+    struct hm_view x = whole(cache->stream), h = whole(cache->normed), qkv = whole(cache->qkv),
+                   mixed = whole(cache->mixed);
     struct hm_view k = {cache->qkv, query}, v = {cache->qkv, query + kv};
     struct hm_view keys = {cache->keys, i * cache->positions * kv}, values = {cache->values, i * cache->positions * kv};
-    struct hm_attention_shape shape = {.rows = rows, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
+    struct hm_attention_shape shape = {.rows = rows,
+                                       .heads = c->heads,
+                                       .kv_heads = c->kv_heads,
+                                       .head_dim = c->head_dim,
                                        .scale = cache->model->score_scale};
 
     d->ops->rms_norm(d, x, layer->attention_norm, h, rows, c->hidden, c->hidden, c->rms_epsilon);
@@ -139,17 +148,19 @@ static void mlp_block(struct hm_cache *cache, size_t rows, size_t i)
 }
 
 // Logits of wanted[0..count) (places in logits_for; rows in `index` of the chunk), copied to their places.
-static void emit_logits(struct hm_cache *cache, const uint32_t *index, const size_t *wanted, size_t count, float *logits)
+static void emit_logits(struct hm_cache *cache, const uint32_t *index, const size_t *wanted, size_t count,
+                        float *logits)
 {
     const struct hm_config *c = &cache->model->config;
     struct hm_device *d = cache->model->device;
     d->ops->gather(d, whole(cache->stream), index, whole(cache->normed), count, c->hidden);
-    d->ops->rms_norm(d, whole(cache->normed), cache->model->final_norm, whole(cache->normed), count, c->hidden, c->hidden,
-                     c->rms_epsilon);
+    d->ops->rms_norm(d, whole(cache->normed), cache->model->final_norm, whole(cache->normed), count, c->hidden,
+                     c->hidden, c->rms_epsilon);
     d->ops->matmul(d, cache->model->head, whole(cache->normed), whole(cache->logits), count);
     for (size_t j = 0, run; j < count; j += run) {
         for (run = 1; j + run < count && wanted[j + run] == wanted[j] + run;) run++;
-        d->ops->download(d, logits + wanted[j] * c->vocab, (struct hm_view){cache->logits, j * c->vocab}, run * c->vocab);
+        d->ops->download(d, logits + wanted[j] * c->vocab, (struct hm_view){cache->logits, j * c->vocab},
+                         run * c->vocab);
     }
 }
 
@@ -202,7 +213,8 @@ static hm_status prefill_chunk(struct hm_model *model, struct hm_cache *cache, c
     int32_t parent[HM_CHUNK_ROWS];
     uint32_t last = (uint32_t)rows - 1;
     for (size_t r = 0; r < rows; r++) parent[r] = (int32_t)r - 1;
-    struct hm_pass pass = {.token = token, .parent = parent, .rows = rows, .logits_for = &last, .logits_count = logits != NULL};
+    struct hm_pass pass = {
+        .token = token, .parent = parent, .rows = rows, .logits_for = &last, .logits_count = logits != NULL};
     hm_status rc = hm_model_forward(model, cache, &pass, logits, err);
     if (rc) return rc;
     cache->length += rows; // a straight chain lies where it belongs
@@ -215,13 +227,15 @@ hm_status hm_model_prefill(struct hm_model *model, struct hm_cache *cache, const
                            struct hm_error *err)
 {
     const struct hm_config *c = &model->config;
-    if (cache->model != model) return hm_fail(err, HM_USAGE, "prefill: expected a cache of this model, found another's");
+    if (cache->model != model)
+        return hm_fail(err, HM_USAGE, "prefill: expected a cache of this model, found another's");
     if (count == 0) return hm_fail(err, HM_USAGE, "prefill: expected tokens, found none");
     size_t former = cache->length, most = c->max_positions < cache->positions ? c->max_positions : cache->positions;
     cache->scratch = 0;
     if (former > most || count > most - former)
-        return hm_fail(err, HM_RANGE, "prefill of %zu tokens after %zu: expected at most %zu positions in all (%s)", count, former,
-                       most, most == c->max_positions ? "the limit of the model" : "the size of the cache");
+        return hm_fail(err, HM_RANGE, "prefill of %zu tokens after %zu: expected at most %zu positions in all (%s)",
+                       count, former, most,
+                       most == c->max_positions ? "the limit of the model" : "the size of the cache");
     for (size_t i = 0; i < count; i++)
         if (token[i] < 0 || (size_t)token[i] >= c->vocab)
             return hm_fail(err, HM_RANGE, "token %zu: expected an id below %zu, found %d", i, c->vocab, token[i]);

@@ -52,8 +52,10 @@ static void widen(const uint8_t *from, enum hm_dtype dtype, float *to, size_t co
         uint16_t bits;
         memcpy(&bits, from + 2 * i, sizeof bits);
         uint32_t wide = (uint32_t)bits << 16;
-        if (dtype == HM_F16) to[i] = widen_half(bits);
-        else memcpy(&to[i], &wide, sizeof wide);
+        if (dtype == HM_F16)
+            to[i] = widen_half(bits);
+        else
+            memcpy(&to[i], &wide, sizeof wide);
     }
 }
 
@@ -69,7 +71,8 @@ static hm_status load_stack(struct loader *l, const char *prefix, const struct p
         const struct hm_tensor *tensor;
         enum hm_dtype own;
         tensor_name(name, prefix, part[i].name, "weight");
-        hm_status rc = hm_checkpoint_need(l->checkpoint, name, 2, (size_t[]){part[i].outputs, inputs}, &tensor, &own, l->err);
+        hm_status rc =
+            hm_checkpoint_need(l->checkpoint, name, 2, (size_t[]){part[i].outputs, inputs}, &tensor, &own, l->err);
         if (rc) return rc;
         if (i > 0 && own != dtype) {
             const char *path = "";
@@ -147,8 +150,9 @@ static hm_status load_ends(struct loader *l)
     const struct part table = {"embed_tokens", c->vocab}, norm = {"norm", c->hidden}, head = {"lm_head", c->vocab};
     const struct hm_tensor *tensor;
     hm_status rc = load_stack(l, "model.", &table, 1, c->hidden, &m->embedding);
-    if (!rc) rc = hm_checkpoint_need(l->checkpoint, "model.embed_tokens.weight", 2, (size_t[]){c->vocab, c->hidden}, &tensor,
-                                     &m->info.dtype, l->err);
+    if (!rc)
+        rc = hm_checkpoint_need(l->checkpoint, "model.embed_tokens.weight", 2, (size_t[]){c->vocab, c->hidden}, &tensor,
+                                &m->info.dtype, l->err);
     if (!rc) rc = load_vector(l, "model.", &norm, 1, "weight", &m->final_norm);
     if (rc) return rc;
     if (c->tied) {

@@ -12,14 +12,14 @@ enum { HM_CHUNK_ROWS = 96 };
 
 // One layer. Views point into hm_model.vectors; a NULL buffer means the architecture has no such vector.
 struct hm_layer {
-    struct hm_weight *qkv;     // [(heads + 2 kv_heads) * head_dim, hidden]: queries, keys, values
-    struct hm_weight *out;     // [hidden, heads * head_dim]
-    struct hm_weight *gate_up; // [2 * intermediate, hidden]
-    struct hm_weight *down;    // [hidden, intermediate]
-    struct hm_view attention_norm, mlp_norm;       // [hidden]
-    struct hm_view query_norm, key_norm;           // [head_dim]
-    struct hm_view qkv_bias, out_bias;             // [rows of qkv], [hidden]
-    struct hm_view gate_up_bias, down_bias;        // [2 * intermediate], [hidden]
+    struct hm_weight *qkv;                   // [(heads + 2 kv_heads) * head_dim, hidden]: queries, keys, values
+    struct hm_weight *out;                   // [hidden, heads * head_dim]
+    struct hm_weight *gate_up;               // [2 * intermediate, hidden]
+    struct hm_weight *down;                  // [hidden, intermediate]
+    struct hm_view attention_norm, mlp_norm; // [hidden]
+    struct hm_view query_norm, key_norm;     // [head_dim]
+    struct hm_view qkv_bias, out_bias;       // [rows of qkv], [hidden]
+    struct hm_view gate_up_bias, down_bias;  // [2 * intermediate], [hidden]
 };
 
 struct hm_model {
@@ -50,7 +50,7 @@ struct hm_cache {
     struct hm_buffer *keys, *values; // [layers][positions][kv_heads * head_dim]
     struct hm_scratch_row *row;      // [scratch]
     size_t row_capacity;
-    struct hm_rope rope;             // tables for the positions used so far, doubled as needed
+    struct hm_rope rope; // tables for the positions used so far, doubled as needed
     float *rope_tables;
 
     // Of one chunk, on the device: residual stream, normed rows, projections, attention output, MLP.

@@ -31,9 +31,9 @@ static const struct {
     const char *name;
     unsigned bits;
 } types[] = {
-    {"F32", 32},    {"F16", 16},    {"BF16", 16},   {"F64", 64},   {"I64", 64},    {"I32", 32}, {"I16", 16},
-    {"I8", 8},      {"U64", 64},    {"U32", 32},    {"U16", 16},   {"U8", 8},      {"BOOL", 8}, {"F8_E4M3", 8},
-    {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},     {"C64", 64},
+    {"F32", 32},    {"F16", 16},    {"BF16", 16},   {"F64", 64},    {"I64", 64}, {"I32", 32}, {"I16", 16},
+    {"I8", 8},      {"U64", 64},    {"U32", 32},    {"U16", 16},    {"U8", 8},   {"BOOL", 8}, {"F8_E4M3", 8},
+    {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},   {"C64", 64},
 };
 
 void hm_shape_text(size_t rank, const size_t *shape, char text[HM_TENSOR_SHAPE_TEXT])
@@ -51,8 +51,8 @@ hm_status hm_tensor_dtype(const struct hm_tensor *tensor, const char *path, enum
             *out = (enum hm_dtype)d;
             return HM_OK;
         }
-    return hm_fail(err, HM_UNSUPPORTED, "%s: tensor \"%s\": expected type F32, F16 or BF16, found %s", path, tensor->name,
-                   tensor->type);
+    return hm_fail(err, HM_UNSUPPORTED, "%s: tensor \"%s\": expected type F32, F16 or BF16, found %s", path,
+                   tensor->name, tensor->type);
 }
 
 // A JSON number as a size; false for anything that is not an integer in [0, 2^53].
@@ -76,8 +76,8 @@ static hm_status read_shape(const char *path, const cJSON *entry, struct hm_tens
             return hm_fail(err, HM_UNSUPPORTED, "%s: tensor \"%s\": expected at most %d dimensions, found more", path,
                            t->name, HM_TENSOR_RANK_MOST);
         if (!number_size(item, &t->shape[t->rank]))
-            return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected sizes in \"shape\", found %s at place %zu", path,
-                           t->name, cJSON_IsNumber(item) ? "another number" : hm_json_kind(item), t->rank);
+            return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected sizes in \"shape\", found %s at place %zu",
+                           path, t->name, cJSON_IsNumber(item) ? "another number" : hm_json_kind(item), t->rank);
         t->rank++;
     }
     return HM_OK;
@@ -105,8 +105,9 @@ static hm_status read_range(const char *path, const cJSON *entry, const uint8_t 
         return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected two sizes at \"data_offsets\", found %s", path,
                        t->name, cJSON_IsArray(offsets) ? "another array" : hm_json_kind(offsets));
     if (begin > end || end > size)
-        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected data_offsets inside %zu bytes of data, found [%zu, %zu]",
-                       path, t->name, size, begin, end);
+        return hm_fail(err, HM_FORMAT,
+                       "%s: tensor \"%s\": expected data_offsets inside %zu bytes of data, found [%zu, %zu]", path,
+                       t->name, size, begin, end);
     t->data = buffer + begin;
     t->bytes = end - begin;
     return HM_OK;
@@ -117,7 +118,8 @@ static hm_status read_tensor(const char *path, const cJSON *entry, const uint8_t
 {
     t->name = entry->string;
     if (!cJSON_IsObject(entry))
-        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected an object, found %s", path, t->name, hm_json_kind(entry));
+        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected an object, found %s", path, t->name,
+                       hm_json_kind(entry));
     const cJSON *type = hm_json_find(entry, "dtype");
     if (!cJSON_IsString(type))
         return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected a string at \"dtype\", found %s", path, t->name,
@@ -129,8 +131,8 @@ static hm_status read_tensor(const char *path, const cJSON *entry, const uint8_t
             bits = types[i].bits;
         }
     if (!bits)
-        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected a type of the format, found \"%.32s\"", path, t->name,
-                       type->valuestring);
+        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected a type of the format, found \"%.32s\"", path,
+                       t->name, type->valuestring);
     hm_status rc = read_shape(path, entry, t, err);
     if (!rc) rc = read_range(path, entry, buffer, size, t, err);
     if (rc) return rc;
@@ -138,11 +140,12 @@ static hm_status read_tensor(const char *path, const cJSON *entry, const uint8_t
     size_t need;
     hm_shape_text(t->rank, t->shape, shape);
     if (!shape_bytes(t, bits, &need))
-        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected a shape of whole bytes that fits in memory, found %s %s",
-                       path, t->name, t->type, shape);
+        return hm_fail(err, HM_FORMAT,
+                       "%s: tensor \"%s\": expected a shape of whole bytes that fits in memory, found %s %s", path,
+                       t->name, t->type, shape);
     if (need != t->bytes)
-        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected %zu bytes for %s %s, found %zu", path, t->name, need,
-                       t->type, shape, t->bytes);
+        return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected %zu bytes for %s %s, found %zu", path, t->name,
+                       need, t->type, shape, t->bytes);
     return HM_OK;
 }
 
@@ -162,10 +165,12 @@ static hm_status check_name(const char *path, const char *name, struct hm_error 
 static hm_status check_metadata(const char *path, const cJSON *entry, struct hm_error *err)
 {
     if (!cJSON_IsObject(entry))
-        return hm_fail(err, HM_FORMAT, "%s: key \"__metadata__\": expected an object, found %s", path, hm_json_kind(entry));
+        return hm_fail(err, HM_FORMAT, "%s: key \"__metadata__\": expected an object, found %s", path,
+                       hm_json_kind(entry));
     for (const cJSON *item = entry->child; item; item = item->next)
         if (!cJSON_IsString(item))
-            return hm_fail(err, HM_FORMAT, "%s: key \"__metadata__\": expected strings, found %s", path, hm_json_kind(item));
+            return hm_fail(err, HM_FORMAT, "%s: key \"__metadata__\": expected strings, found %s", path,
+                           hm_json_kind(item));
     return HM_OK;
 }
 
@@ -190,12 +195,13 @@ static hm_status check_cover(struct hm_safetensors *f, const uint8_t *buffer, si
         const struct hm_tensor *t = &f->tensor[i];
         size_t begin = (size_t)(t->data - buffer);
         if (begin != at)
-            return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected data from byte %zu on (%s), found from %zu", f->path,
-                           t->name, at, begin < at ? "ranges overlap" : "a hole", begin);
+            return hm_fail(err, HM_FORMAT, "%s: tensor \"%s\": expected data from byte %zu on (%s), found from %zu",
+                           f->path, t->name, at, begin < at ? "ranges overlap" : "a hole", begin);
         at += t->bytes;
     }
     if (at != size)
-        return hm_fail(err, HM_FORMAT, "%s: expected %zu bytes of data as the header says, found %zu", f->path, at, size);
+        return hm_fail(err, HM_FORMAT, "%s: expected %zu bytes of data as the header says, found %zu", f->path, at,
+                       size);
     qsort(f->tensor, f->count, sizeof *f->tensor, by_name);
     return HM_OK;
 }
@@ -245,8 +251,10 @@ hm_status hm_safetensors_open(const char *path, struct hm_safetensors **out, str
     }
     hm_status rc = hm_map_open(path, &f->map, err);
     if (!rc) rc = read_header(f, err);
-    if (rc) hm_safetensors_close(f);
-    else *out = f;
+    if (rc)
+        hm_safetensors_close(f);
+    else
+        *out = f;
     return hm_one_line(rc, err);
 }
 

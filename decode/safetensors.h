@@ -1,8 +1,10 @@
-// Reading safetensors files: eight bytes of header length, a JSON header, then one buffer that the tensors cover exactly.
+// Reading safetensors files: eight bytes of header length, a JSON header, then one buffer that the tensors cover
+// exactly.
 //
-// The file is mapped; nothing is copied but the header. A file is refused unless its header is at most 100 MB and inside
-// the file, every tensor's byte range equals its shape times its type, and the ranges cover the buffer without holes or
-// overlaps. A zero in a shape is legal. Errors name the file, the tensor, what was expected and what was found.
+// The file is mapped; nothing is copied but the header. A file is refused unless its header is at most 100 MB and
+// inside the file, every tensor's byte range equals its shape times its type, and the ranges cover the buffer without
+// holes or overlaps. A zero in a shape is legal. Errors name the file, the tensor, what was expected and what was
+// found.
 #ifndef HM_DECODE_SAFETENSORS_H
 #define HM_DECODE_SAFETENSORS_H
 
@@ -31,9 +33,9 @@ void hm_safetensors_close(struct hm_safetensors *file); // NULL is allowed
 
 const char *hm_safetensors_path(const struct hm_safetensors *file);
 size_t hm_safetensors_count(const struct hm_safetensors *file);
-const struct hm_tensor *hm_safetensors_at(const struct hm_safetensors *file, size_t index);          // in order of names
-const struct hm_tensor *hm_safetensors_find(const struct hm_safetensors *file, const char *name);    // or NULL
-const uint8_t *hm_safetensors_bytes(const struct hm_safetensors *file, size_t *size);                // the whole file
+const struct hm_tensor *hm_safetensors_at(const struct hm_safetensors *file, size_t index);       // in order of names
+const struct hm_tensor *hm_safetensors_find(const struct hm_safetensors *file, const char *name); // or NULL
+const uint8_t *hm_safetensors_bytes(const struct hm_safetensors *file, size_t *size);             // the whole file
 
 // "[151936, 1024]" for messages.
 void hm_shape_text(size_t rank, const size_t *shape, char text[HM_TENSOR_SHAPE_TEXT]);

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const checkpoints[] = {"qwen3-bf16", "qwen3-bias-f32", "qwen2-f16", "llama3-f32", "llama-sharded-bf16"};
+static const char *const checkpoints[] = {"qwen3-bf16", "qwen3-bias-f32", "qwen2-f16", "llama3-f32",
+                                          "llama-sharded-bf16"};
 enum { CHECKPOINTS = sizeof checkpoints / sizeof *checkpoints };
 
 static inline void expect_ok(hm_status rc, const struct hm_error *err)

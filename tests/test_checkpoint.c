@@ -57,7 +57,9 @@ static void test_shards(void **state)
     empty_folder();
     write_tensors("x-2.safetensors", ONE, 8);
     write_tensors("x-1.safetensors", TWO, 8);
-    write_text(INDEX, "{\"metadata\":{\"total_size\":16},\"weight_map\":{\"a\":\"x-2.safetensors\",\"b\":\"x-1.safetensors\"}}");
+    write_text(
+        INDEX,
+        "{\"metadata\":{\"total_size\":16},\"weight_map\":{\"a\":\"x-2.safetensors\",\"b\":\"x-1.safetensors\"}}");
     struct hm_checkpoint *c = opened(folder);
     assert_int_equal(hm_checkpoint_files(c), 2);
     assert_string_equal(hm_safetensors_path(hm_checkpoint_file(c, 0)), in_folder("x-1.safetensors"));
@@ -78,29 +80,39 @@ static const struct {
 } bad[] = {
     {"{", "DIR/model.safetensors.index.json: byte 0: not valid JSON", HM_FORMAT},
     {"[]", "DIR/model.safetensors.index.json: key \"weight_map\": expected an object, found nothing", HM_FORMAT},
-    {"{\"weight_map\":[]}", "DIR/model.safetensors.index.json: key \"weight_map\": expected an object, found an array", HM_FORMAT},
+    {"{\"weight_map\":[]}", "DIR/model.safetensors.index.json: key \"weight_map\": expected an object, found an array",
+     HM_FORMAT},
     {MAP(""), "DIR/model.safetensors.index.json: key \"weight_map\": expected tensors, found none", HM_FORMAT},
     {MAP("\"a\":1"), "DIR/model.safetensors.index.json: tensor \"a\": expected a file name, found a number", HM_FORMAT},
     {MAP("\"a\":\"\""),
-     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"\"", HM_FORMAT},
+     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"\"",
+     HM_FORMAT},
     {MAP("\"a\":\"../x\""),
-     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"../x\"", HM_FORMAT},
+     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"../x\"",
+     HM_FORMAT},
     {MAP("\"a\":\"/etc/passwd\""),
-     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"/etc/passwd\"",
+     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found "
+     "\"/etc/passwd\"",
      HM_FORMAT},
     {MAP("\"a\":\"x..y\""),
-     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"x..y\"", HM_FORMAT},
+     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"x..y\"",
+     HM_FORMAT},
     {MAP("\"a\":\"x\\n\""),
-     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"x?\"", HM_FORMAT},
+     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \"x?\"",
+     HM_FORMAT},
     {MAP("\"a\":\".x\""),
-     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \".x\"", HM_FORMAT},
+     "DIR/model.safetensors.index.json: tensor \"a\": expected the name of a file in the same folder, found \".x\"",
+     HM_FORMAT},
     {MAP("\"a\":\"absent\""), "DIR/absent: cannot open: No such file or directory", HM_IO},
-    {MAP("\"a\":\"two\""), "DIR/two: tensor \"a\": expected as DIR/model.safetensors.index.json says, found nothing", HM_SHAPE},
+    {MAP("\"a\":\"two\""), "DIR/two: tensor \"a\": expected as DIR/model.safetensors.index.json says, found nothing",
+     HM_SHAPE},
     {MAP("\"b\":\"two\",\"c\":\"two\""),
      "DIR/two: tensor \"c\": expected as DIR/model.safetensors.index.json says, found nothing", HM_SHAPE},
-    {MAP("\"b\":\"two\",\"b\":\"one\""), "DIR/model.safetensors.index.json: key \"b\" appears twice in one object", HM_FORMAT},
+    {MAP("\"b\":\"two\",\"b\":\"one\""), "DIR/model.safetensors.index.json: key \"b\" appears twice in one object",
+     HM_FORMAT},
     {MAP("\"b\":\"model.safetensors.index.json\""),
-     "DIR/model.safetensors.index.json: expected a header of at most 43 bytes, found a length of 8388068008349082235", HM_FORMAT},
+     "DIR/model.safetensors.index.json: expected a header of at most 43 bytes, found a length of 8388068008349082235",
+     HM_FORMAT},
 };
 
 static void test_bad_indexes(void **state)
@@ -234,12 +246,9 @@ static void test_changed_weights_are_hashed_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_single_file),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_bad_indexes),
-        cmocka_unit_test(test_nothing_there),
-        cmocka_unit_test(test_hash_is_remembered),
-        cmocka_unit_test(test_changed_weights_are_hashed_again),
+        cmocka_unit_test(test_single_file),        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_bad_indexes),        cmocka_unit_test(test_nothing_there),
+        cmocka_unit_test(test_hash_is_remembered), cmocka_unit_test(test_changed_weights_are_hashed_again),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

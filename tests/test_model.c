@@ -40,17 +40,19 @@ static void open_under(const char *config, hm_status status, const char *message
     link_file("tests/data/checkpoints/qwen3-bias-f32", "model.safetensors");
     write_text("config.json", config);
     hm_status rc = hm_model_open(folder, device, &model, &err);
-    if (message) expect_message(config, &err, message);
-    else if (rc) fail_msg("%s\n%s", config, err.message);
+    if (message)
+        expect_message(config, &err, message);
+    else if (rc)
+        fail_msg("%s\n%s", config, err.message);
     assert_int_equal(rc, status);
     assert_true((model == NULL) == (rc != HM_OK));
     hm_model_close(model);
     hm_device_close(device);
 }
 
-#define CONFIG(vocab, layers, hidden, kv, head, inter, more)                                                          \
-    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":" vocab ",\"num_hidden_layers\":" layers                  \
-    ",\"hidden_size\":" hidden ",\"num_attention_heads\":3,\"num_key_value_heads\":" kv ",\"head_dim\":" head            \
+#define CONFIG(vocab, layers, hidden, kv, head, inter, more)                                                           \
+    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":" vocab ",\"num_hidden_layers\":" layers                 \
+    ",\"hidden_size\":" hidden ",\"num_attention_heads\":3,\"num_key_value_heads\":" kv ",\"head_dim\":" head          \
     ",\"intermediate_size\":" inter more "}"
 #define W "DIR/model.safetensors: tensor "
 
@@ -103,8 +105,9 @@ static void write_zeros(const char *key_type, size_t key_bytes)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         int key = strstr(list[i].name, "k_proj") != NULL;
         size_t end = at + list[i].count * (key ? key_bytes : 4);
-        n += (size_t)snprintf(header + n, sizeof header - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}",
-                              i ? "," : "", list[i].name, key ? key_type : "F32", list[i].shape, at, end);
+        n += (size_t)snprintf(header + n, sizeof header - n,
+                              "%s\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}", i ? "," : "",
+                              list[i].name, key ? key_type : "F32", list[i].shape, at, end);
         at = end;
     }
     snprintf(header + n, sizeof header - n, "}");
@@ -185,16 +188,21 @@ static void test_refused_passes(void **state)
 {
     (void)state;
     struct fixture f = five_and_a_tree(12);
-    const int32_t minus[] = {-1, 0}, chain[] = {-1, 4, 5, 6}, zero[] = {0, 0, 0, 0}, bad_token[] = {5, 131}, negative[] = {-1};
+    const int32_t minus[] = {-1, 0}, chain[] = {-1, 4, 5, 6}, zero[] = {0, 0, 0, 0}, bad_token[] = {5, 131},
+                  negative[] = {-1};
     const int32_t self[] = {4}, below[] = {-2};
     refused_pass(&f, (struct hm_pass){zero, chain, 4, NULL, 0}, HM_RANGE,
                  "pass of 4 tokens: expected room in 12 positions of cache, found 9 in use");
     refused_pass(&f, (struct hm_pass){zero, chain, SIZE_MAX, NULL, 0}, HM_RANGE,
                  "pass of 18446744073709551615 tokens: expected room in 12 positions of cache, found 9 in use");
-    refused_pass(&f, (struct hm_pass){bad_token, minus, 2, NULL, 0}, HM_RANGE, "token 1: expected an id below 131, found 131");
-    refused_pass(&f, (struct hm_pass){negative, minus, 1, NULL, 0}, HM_RANGE, "token 0: expected an id below 131, found -1");
-    refused_pass(&f, (struct hm_pass){zero, self, 1, NULL, 0}, HM_RANGE, "token 0: expected a parent from -1 to 3, found 4");
-    refused_pass(&f, (struct hm_pass){zero, below, 1, NULL, 0}, HM_RANGE, "token 0: expected a parent from -1 to 3, found -2");
+    refused_pass(&f, (struct hm_pass){bad_token, minus, 2, NULL, 0}, HM_RANGE,
+                 "token 1: expected an id below 131, found 131");
+    refused_pass(&f, (struct hm_pass){negative, minus, 1, NULL, 0}, HM_RANGE,
+                 "token 0: expected an id below 131, found -1");
+    refused_pass(&f, (struct hm_pass){zero, self, 1, NULL, 0}, HM_RANGE,
+                 "token 0: expected a parent from -1 to 3, found 4");
+    refused_pass(&f, (struct hm_pass){zero, below, 1, NULL, 0}, HM_RANGE,
+                 "token 0: expected a parent from -1 to 3, found -2");
     refused_pass(&f, (struct hm_pass){zero, minus, 2, (uint32_t[]){1, 2}, 2}, HM_RANGE,
                  "logits 1: expected a row below 2, found 2");
     // The rows of the tree are still whole: committed, they continue as before.
@@ -207,7 +215,8 @@ static void test_refused_passes(void **state)
     }
     assert_memory_equal(f.logits, g.logits, hm_model_info(f.model)->vocab * sizeof(float));
     expect_ok(hm_model_forward(f.model, f.cache, &(struct hm_pass){0}, NULL, &err), &err); // no rows: nothing happens
-    assert_int_equal(hm_model_forward(g.model, f.cache, &(struct hm_pass){zero, minus, 1, NULL, 0}, NULL, &err), HM_USAGE);
+    assert_int_equal(hm_model_forward(g.model, f.cache, &(struct hm_pass){zero, minus, 1, NULL, 0}, NULL, &err),
+                     HM_USAGE);
     assert_string_equal(err.message, "pass: expected a cache of this model, found another's");
     close_fixture(&f);
     close_fixture(&g);
@@ -263,7 +272,8 @@ static void test_limits(void **state)
     for (int i = 0; i < 70; i++) parent[i] = i - 1;
     hm_cache_drop_scratch(f.cache);
     assert_int_equal(hm_model_prefill(f.model, f.cache, many, 60, NULL, NULL, NULL, &err), HM_RANGE);
-    assert_string_equal(err.message, "prefill of 60 tokens after 5: expected at most 64 positions in all (the limit of the model)");
+    assert_string_equal(err.message,
+                        "prefill of 60 tokens after 5: expected at most 64 positions in all (the limit of the model)");
     assert_int_equal(hm_model_prefill(f.model, f.cache, many, 0, NULL, NULL, NULL, &err), HM_USAGE);
     refused_pass(&f, (struct hm_pass){many, parent, 60, NULL, 0}, HM_RANGE,
                  "token 59: expected a position below 64, the limit of the model, found 64");
@@ -288,9 +298,12 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),           cmocka_unit_test(test_tensors_that_do_not_fit),
-        cmocka_unit_test(test_types),          cmocka_unit_test(test_refused_passes),
-        cmocka_unit_test(test_refused_commits), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_tensors_that_do_not_fit),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_refused_passes),
+        cmocka_unit_test(test_refused_commits),
+        cmocka_unit_test(test_limits),
     };
     setenv("HALLMARK_CACHE", "off", 1);
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

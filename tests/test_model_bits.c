@@ -1,6 +1,6 @@
 // Batch invariance, by memcmp: a row of logits is the same however it is computed. The reference is plain decoding,
-// token by token, one thread, portable code; against it stand chunked passes of many sizes, prefills, random trees after
-// random prefixes (in one pass or grown level by level), and decoding on after a committed tree path, for every
+// token by token, one thread, portable code; against it stand chunked passes of many sizes, prefills, random trees
+// after random prefixes (in one pass or grown level by level), and decoding on after a committed tree path, for every
 // instruction set this machine has and 1 to 4 threads.
 #include "tests/model_support.h"
 
@@ -13,7 +13,7 @@ struct pair {
     struct hm_cache *plain_cache, *tested_cache;
     size_t vocab, length; // tokens that fit the model, at most TOKENS_MOST
     int32_t token[TOKENS_MOST];
-    float *reference;     // [length][vocab] rows of plain decoding
+    float *reference; // [length][vocab] rows of plain decoding
 };
 
 static void equal_rows(const float *want, const float *have, size_t vocab, const char *what, size_t place)
@@ -44,7 +44,8 @@ static void set_up(struct pair *p, const char *name, struct hm_device *plain, st
     p->reference = malloc(p->length * p->vocab * sizeof(float));
     p->plain_cache = open_cache(p->plain, p->length);
     p->tested_cache = open_cache(p->tested, p->length + TREE_MOST);
-    for (size_t i = 0; i < p->length; i++) plain_step(p->plain, p->plain_cache, p->token[i], p->reference + i * p->vocab);
+    for (size_t i = 0; i < p->length; i++)
+        plain_step(p->plain, p->plain_cache, p->token[i], p->reference + i * p->vocab);
 }
 
 static void tear_down(struct pair *p)

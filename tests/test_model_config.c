@@ -1,11 +1,12 @@
-// config.json and generation_config.json: defaults of every architecture, the spellings of RoPE settings, and a table of
-// what is refused with the exact message.
+// config.json and generation_config.json: defaults of every architecture, the spellings of RoPE settings, and a table
+// of what is refused with the exact message.
 #include "tests/checkpoint_support.h"
 
 #include "decode/config.h"
 
-#define SIZES \
-    ",\"vocab_size\":131,\"hidden_size\":40,\"intermediate_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4"
+#define SIZES                                                                                                          \
+    ",\"vocab_size\":131,\"hidden_size\":40,\"intermediate_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":" \
+    "4"
 #define QWEN3(extra) "{\"architectures\":[\"Qwen3ForCausalLM\"]" SIZES extra "}"
 #define QWEN2(extra) "{\"architectures\":[\"Qwen2ForCausalLM\"]" SIZES extra "}"
 #define LLAMA(extra) "{\"architectures\":[\"LlamaForCausalLM\"]" SIZES extra "}"
@@ -36,9 +37,11 @@ static void test_defaults(void **state)
     c = accepted(LLAMA(""), NULL);
     assert_true(c.head_dim == 10 && !c.qkv_bias && c.max_positions == 2048);
     assert_true(c.bos == 1 && c.eos_count == 1 && c.eos[0] == 2);
-    c = accepted(LLAMA(",\"bos_token_id\":null,\"eos_token_id\":null,\"num_key_value_heads\":null,\"head_dim\":null"), NULL);
+    c = accepted(LLAMA(",\"bos_token_id\":null,\"eos_token_id\":null,\"num_key_value_heads\":null,\"head_dim\":null"),
+                 NULL);
     assert_true(c.bos == -1 && c.eos_count == 0 && c.kv_heads == 4 && c.head_dim == 10);
-    c = accepted(LLAMA(",\"attention_bias\":true,\"mlp_bias\":true,\"head_dim\":16,\"tie_word_embeddings\":true"), NULL);
+    c = accepted(LLAMA(",\"attention_bias\":true,\"mlp_bias\":true,\"head_dim\":16,\"tie_word_embeddings\":true"),
+                 NULL);
     assert_true(c.qkv_bias && c.out_bias && c.mlp_bias && c.head_dim == 16 && c.tied);
     c = accepted(QWEN3(",\"attention_bias\":true,\"rms_norm_eps\":1e-5"), NULL);
     assert_true(c.qkv_bias && c.out_bias && c.rms_epsilon == 1e-5f);
@@ -55,7 +58,9 @@ static void test_rope_spellings(void **state)
               ",\"original_max_position_embeddings\":8192}"),
         LLAMA(",\"rope_theta\":1,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500000," SCALES
               ",\"original_max_position_embeddings\":8192}"),
-        LLAMA(",\"rope_theta\":500000,\"max_position_embeddings\":8192,\"rope_scaling\":{\"rope_type\":\"llama3\"," SCALES "}"),
+        LLAMA(
+            ",\"rope_theta\":500000,\"max_position_embeddings\":8192,\"rope_scaling\":{\"rope_type\":\"llama3\"," SCALES
+            "}"),
     };
     for (size_t i = 0; i < sizeof llama3 / sizeof *llama3; i++) {
         struct hm_rope_config r = accepted(llama3[i], NULL).rope;
@@ -101,9 +106,11 @@ static const struct {
     {"{}", NULL, C "\"architectures\": expected an array, found nothing", HM_FORMAT},
     {"{\"architectures\":[]}", NULL, C "\"architectures\": expected a name, found nothing", HM_FORMAT},
     {"{\"architectures\":[\"MistralForCausalLM\"]}", NULL,
-     C "\"architectures\": expected Qwen3ForCausalLM, Qwen2ForCausalLM or LlamaForCausalLM, found \"MistralForCausalLM\"",
+     C
+     "\"architectures\": expected Qwen3ForCausalLM, Qwen2ForCausalLM or LlamaForCausalLM, found \"MistralForCausalLM\"",
      HM_UNSUPPORTED},
-    {"{\"architectures\":[\"Qwen3ForCausalLM\"]}", NULL, C "\"vocab_size\": expected an integer, found nothing", HM_FORMAT},
+    {"{\"architectures\":[\"Qwen3ForCausalLM\"]}", NULL, C "\"vocab_size\": expected an integer, found nothing",
+     HM_FORMAT},
     {"{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":1e9}", NULL,
      C "\"vocab_size\": expected 1 to 4194304, found 1000000000", HM_RANGE},
     {"{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":12.5}", NULL,
@@ -113,9 +120,11 @@ static const struct {
     {"{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":1,\"hidden_size\":1,\"intermediate_size\":1,"
      "\"num_hidden_layers\":1,\"num_attention_heads\":1}",
      NULL, C "\"vocab_size\": expected at least 2, found 1", HM_RANGE},
-    {QWEN3(",\"num_key_value_heads\":3"), NULL, C "\"num_key_value_heads\": expected a divisor of 4 heads, found 3", HM_SHAPE},
+    {QWEN3(",\"num_key_value_heads\":3"), NULL, C "\"num_key_value_heads\": expected a divisor of 4 heads, found 3",
+     HM_SHAPE},
     {QWEN3(",\"num_key_value_heads\":-1"), NULL, C "\"num_key_value_heads\": expected 1 to 4096, found -1", HM_RANGE},
-    {QWEN3(",\"num_key_value_heads\":\"2\""), NULL, C "\"num_key_value_heads\": expected an integer, found a string", HM_FORMAT},
+    {QWEN3(",\"num_key_value_heads\":\"2\""), NULL, C "\"num_key_value_heads\": expected an integer, found a string",
+     HM_FORMAT},
     {QWEN3(",\"head_dim\":15"), NULL, C "\"head_dim\": expected an even number up to 256, found 15", HM_UNSUPPORTED},
     {QWEN3(",\"head_dim\":258"), NULL, C "\"head_dim\": expected 1 to 256, found 258", HM_RANGE},
     {"{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":8,\"hidden_size\":42,\"intermediate_size\":1,"
@@ -126,11 +135,14 @@ static const struct {
     {QWEN3(",\"rms_norm_eps\":0"), NULL, C "\"rms_norm_eps\": expected a number between 0 and 1, found 0", HM_RANGE},
     {QWEN3(",\"rms_norm_eps\":1e999"), NULL, C "\"rms_norm_eps\": expected a finite number, found a number", HM_FORMAT},
     {QWEN3(",\"hidden_act\":\"gelu\""), NULL, C "\"hidden_act\": expected \"silu\", found \"gelu\"", HM_UNSUPPORTED},
-    {QWEN3(",\"tie_word_embeddings\":1"), NULL, C "\"tie_word_embeddings\": expected a boolean, found a number", HM_FORMAT},
-    {QWEN3(",\"use_sliding_window\":true"), NULL, C "\"use_sliding_window\": expected false, found true", HM_UNSUPPORTED},
+    {QWEN3(",\"tie_word_embeddings\":1"), NULL, C "\"tie_word_embeddings\": expected a boolean, found a number",
+     HM_FORMAT},
+    {QWEN3(",\"use_sliding_window\":true"), NULL, C "\"use_sliding_window\": expected false, found true",
+     HM_UNSUPPORTED},
     {LLAMA(",\"layer_types\":[\"full_attention\",\"sliding_attention\"]"), NULL,
      C "\"layer_types\": expected \"full_attention\", found \"sliding_attention\"", HM_UNSUPPORTED},
-    {LLAMA(",\"layer_types\":[3]"), NULL, C "\"layer_types\": expected \"full_attention\", found a number", HM_UNSUPPORTED},
+    {LLAMA(",\"layer_types\":[3]"), NULL, C "\"layer_types\": expected \"full_attention\", found a number",
+     HM_UNSUPPORTED},
     {QWEN3(",\"quantization_config\":{\"bits\":4}"), NULL,
      C "\"quantization_config\": expected unquantised weights, found a quantisation", HM_UNSUPPORTED},
     {QWEN3(",\"rope_theta\":0.5"), NULL, C "\"rope_theta\": expected a number from 1 to 1e+15, found 0.5", HM_RANGE},
@@ -146,11 +158,12 @@ static const struct {
      C "\"rope_parameters.full_attention\": expected one rotation for all layers, found an object", HM_UNSUPPORTED},
     {LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1}"), NULL,
      C "\"rope_scaling.high_freq_factor\": expected a number, found nothing", HM_FORMAT},
-    {LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":0,\"low_freq_factor\":1,\"high_freq_factor\":4}"), NULL,
-     C "\"rope_scaling.factor\": expected a number from 1 to 1e+06, found 0", HM_RANGE},
-    {LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}"), NULL,
-     C "\"rope_scaling.high_freq_factor\": expected more than low_freq_factor 4, found 4", HM_RANGE},
-    {LLAMA(",\"partial_rotary_factor\":0.5"), NULL, C "\"partial_rotary_factor\": expected 1, found 0.5", HM_UNSUPPORTED},
+    {LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":0,\"low_freq_factor\":1,\"high_freq_factor\":4}"),
+     NULL, C "\"rope_scaling.factor\": expected a number from 1 to 1e+06, found 0", HM_RANGE},
+    {LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}"),
+     NULL, C "\"rope_scaling.high_freq_factor\": expected more than low_freq_factor 4, found 4", HM_RANGE},
+    {LLAMA(",\"partial_rotary_factor\":0.5"), NULL, C "\"partial_rotary_factor\": expected 1, found 0.5",
+     HM_UNSUPPORTED},
     {LLAMA(",\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}"), NULL,
      C "\"rope_parameters.partial_rotary_factor\": expected 1, found 0.5", HM_UNSUPPORTED},
     {QWEN3(",\"eos_token_id\":131"), NULL, C "\"eos_token_id\": expected a token id below 131, found 131", HM_RANGE},
@@ -158,7 +171,8 @@ static const struct {
     {QWEN3(",\"eos_token_id\":[[1]]"), NULL, C "\"eos_token_id\": expected a token id, found an array", HM_FORMAT},
     {QWEN3(",\"eos_token_id\":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]"), NULL,
      C "\"eos_token_id\": expected at most 16 token ids, found 17", HM_RANGE},
-    {QWEN3(",\"bos_token_id\":1e9"), NULL, C "\"bos_token_id\": expected a token id below 131, found 1000000000", HM_RANGE},
+    {QWEN3(",\"bos_token_id\":1e9"), NULL, C "\"bos_token_id\": expected a token id below 131, found 1000000000",
+     HM_RANGE},
     {QWEN3(""), "[]", "DIR/generation_config.json: expected an object, found an array", HM_FORMAT},
     {QWEN3(""), "{\"eos_token_id\":500}",
      "DIR/generation_config.json: key \"eos_token_id\": expected a token id below 131, found 500", HM_RANGE},

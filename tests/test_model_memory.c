@@ -1,6 +1,6 @@
-// Out of memory at every place: the n-th allocation of opening a model, prefilling, running a tree and committing fails,
-// for each n. The call that meets it says HM_MEMORY, nothing leaks (run under a sanitizer), and a cache that was refused
-// something goes on as if nothing had happened. Linked with --wrap for the allocation functions.
+// Out of memory at every place: the n-th allocation of opening a model, prefilling, running a tree and committing
+// fails, for each n. The call that meets it says HM_MEMORY, nothing leaks (run under a sanitizer), and a cache that was
+// refused something goes on as if nothing had happened. Linked with --wrap for the allocation functions.
 #include "tests/model_support.h"
 
 static long countdown = -1; // allocations left before one fails; negative: none fails
@@ -85,7 +85,8 @@ static void test_every_allocation_may_fail(void **state)
         countdown = n;
         rc = hm_model_open("tests/data/checkpoints/llama-sharded-bf16", device, &model, &err);
         countdown = -1;
-        if (rc && (rc != HM_MEMORY || !strstr(err.message, "out of memory"))) fail_msg("allocation %ld: %s", n, err.message);
+        if (rc && (rc != HM_MEMORY || !strstr(err.message, "out of memory")))
+            fail_msg("allocation %ld: %s", n, err.message);
         assert_true(rc == HM_OK || model == NULL);
     }
     print_message("%ld allocations to open a model\n", n - 1);

@@ -37,7 +37,8 @@ static void agrees(const char *name)
     char path[256];
     snprintf(path, sizeof path, "tests/data/parity/%s.safetensors", name);
     expect_ok(hm_safetensors_open(path, &golden, &err), &err);
-    const struct hm_tensor *tokens = hm_safetensors_find(golden, "tokens"), *expected = hm_safetensors_find(golden, "logits");
+    const struct hm_tensor *tokens = hm_safetensors_find(golden, "tokens"),
+                           *expected = hm_safetensors_find(golden, "logits");
     assert_non_null(tokens);
     assert_non_null(expected);
     size_t count = tokens->shape[0], vocab = expected->shape[1];

@@ -1,5 +1,5 @@
-// Rotary tables against MPFR: frequencies are correctly rounded, table entries are within the error the header promises,
-// and rows do not depend on which call filled them.
+// Rotary tables against MPFR: frequencies are correctly rounded, table entries are within the error the header
+// promises, and rows do not depend on which call filled them.
 #include "tests/model_support.h"
 
 #include "base/sha256.h"
@@ -38,7 +38,8 @@ static void test_tables(void **state)
         hm_rope_fill(frequency, PAIRS, n, 1, cosine, sine);
         double c = table_error(cosine[n * PAIRS + i], n, frequency[i], mpfr_cos);
         double s = table_error(sine[n * PAIRS + i], n, frequency[i], mpfr_sin);
-        double bound = 0x1p-25 + (double)n * 0x1p-52 + 0x1p-51; // half an ulp of a float below 1, the angle, the polynomial
+        double bound =
+            0x1p-25 + (double)n * 0x1p-52 + 0x1p-51; // half an ulp of a float below 1, the angle, the polynomial
         if (fmax(c, s) > bound) fail_msg("position %zu, pair %zu: errors %g and %g beyond %g", n, i, c, s, bound);
         worst = fmax(worst, fmax(c, s));
     }

@@ -1,5 +1,5 @@
-// Damaged checkpoints: thousands of random mutations of config.json, of the index and of a weight file's header. Opening
-// may succeed or fail, but a failure has a message of one line that names a file, and what opens can compute.
+// Damaged checkpoints: thousands of random mutations of config.json, of the index and of a weight file's header.
+// Opening may succeed or fail, but a failure has a message of one line that names a file, and what opens can compute.
 #include "tests/checkpoint_support.h"
 #include "tests/model_support.h"
 
@@ -9,10 +9,42 @@ enum { TRIALS = 3000, SIZE_MOST = 1 << 16 };
 
 // Words that mean something to the readers.
 static const char *const words[] = {
-    "0",      "1",       "-1",      "2",          "16",     "36",      "97",          "4294967296", "9007199254740993",
-    "1e308",  "1e-308",  "0.5",     "null",       "true",   "false",   "[]",          "{}",         "\"\"",
-    "[1,2]",  "\"F16\"", "\"BF16\"", "\"I64\"",   "\"F4\"", "[0,0]",   "\"llama3\"",  "\"yarn\"",   "{\"type\":\"llama3\"}",
-    "\"../x\"", "\"Qwen2ForCausalLM\"", "\"LlamaForCausalLM\"", "\"silu\"", "[[[[[[[[", "}", ",", "\\u0000", "\xff",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "16",
+    "36",
+    "97",
+    "4294967296",
+    "9007199254740993",
+    "1e308",
+    "1e-308",
+    "0.5",
+    "null",
+    "true",
+    "false",
+    "[]",
+    "{}",
+    "\"\"",
+    "[1,2]",
+    "\"F16\"",
+    "\"BF16\"",
+    "\"I64\"",
+    "\"F4\"",
+    "[0,0]",
+    "\"llama3\"",
+    "\"yarn\"",
+    "{\"type\":\"llama3\"}",
+    "\"../x\"",
+    "\"Qwen2ForCausalLM\"",
+    "\"LlamaForCausalLM\"",
+    "\"silu\"",
+    "[[[[[[[[",
+    "}",
+    ",",
+    "\\u0000",
+    "\xff",
 };
 
 // One to four changes: a byte set, bytes removed, a value replaced by a word, a piece repeated.
@@ -23,7 +55,10 @@ static size_t mutate(char *text, size_t size, uint64_t *seed)
         const char *word = words[draw(seed, sizeof words / sizeof *words)];
         switch (draw(seed, 4)) {
         case 0: text[at] = (char)draw(seed, 256); continue;
-        case 1: word = ""; end = at + 1 + draw(seed, 8); break;
+        case 1:
+            word = "";
+            end = at + 1 + draw(seed, 8);
+            break;
         case 2:
             while (at < size && text[at] != ':') at++;
             at += at < size;
@@ -101,7 +136,8 @@ static void mutate_file(const char *dir, const char *const *names, const char *v
         memcpy(text, original + skip, text_size);
         if (i > 0) text_size = mutate(text, text_size, &seed);
         uint64_t head = text_size;
-        if (skip && i % 16 == 15) head = ((uint64_t)draw(&seed, UINT32_MAX) << 32 | draw(&seed, UINT32_MAX)) >> draw(&seed, 64);
+        if (skip && i % 16 == 15)
+            head = ((uint64_t)draw(&seed, UINT32_MAX) << 32 | draw(&seed, UINT32_MAX)) >> draw(&seed, 64);
         write_bytes(victim, &head, skip, text, text_size, original + skip + length, size - skip - (size_t)length);
         bool good = try_folder(device);
         if (i == 0) assert_true(good); // the checkpoint as it is
@@ -115,8 +151,8 @@ static void mutate_file(const char *dir, const char *const *names, const char *v
 static void test_config(void **state)
 {
     (void)state;
-    mutate_file("tests/data/checkpoints/qwen3-bias-f32", (const char *const[]){"model.safetensors", "generation_config.json", NULL},
-                "config.json", 0);
+    mutate_file("tests/data/checkpoints/qwen3-bias-f32",
+                (const char *const[]){"model.safetensors", "generation_config.json", NULL}, "config.json", 0);
 }
 
 static void test_generation_config(void **state)
@@ -129,15 +165,16 @@ static void test_generation_config(void **state)
 static void test_header(void **state)
 {
     (void)state;
-    mutate_file("tests/data/checkpoints/qwen3-bias-f32", (const char *const[]){"config.json", NULL}, "model.safetensors", 8);
+    mutate_file("tests/data/checkpoints/qwen3-bias-f32", (const char *const[]){"config.json", NULL},
+                "model.safetensors", 8);
 }
 
 static void test_index(void **state)
 {
     (void)state;
     mutate_file("tests/data/checkpoints/llama-sharded-bf16",
-                (const char *const[]){"config.json", "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
-                                      "model-00003-of-00003.safetensors", NULL},
+                (const char *const[]){"config.json", "model-00001-of-00003.safetensors",
+                                      "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors", NULL},
                 "model.safetensors.index.json", 0);
 }
 

@@ -60,7 +60,6 @@ static void test_good_file(void **state)
     hm_safetensors_close(NULL);
 }
 
-
 // Headers with 8 bytes of data behind them; F in a message stands for the path.
 static const struct {
     const char *header, *message;
@@ -99,16 +98,19 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,8]}}",
      "F: tensor \"a\": expected 4 bytes for F32 [], found 8", HM_FORMAT},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
-     "F: tensor \"a\": expected a shape of whole bytes that fits in memory, found F32 [4294967296, 4294967296]", HM_FORMAT},
+     "F: tensor \"a\": expected a shape of whole bytes that fits in memory, found F32 [4294967296, 4294967296]",
+     HM_FORMAT},
     {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}",
      "F: tensor \"a\": expected a shape of whole bytes that fits in memory, found F4 [3]", HM_FORMAT},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
      "F: expected 4 bytes of data as the header says, found 8", HM_FORMAT},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}",
      "F: tensor \"a\": expected data from byte 0 on (a hole), found from 4", HM_FORMAT},
-    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[6],\"data_offsets\":[0,6]},\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[5,8]}}",
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[6],\"data_offsets\":[0,6]},\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_"
+     "offsets\":[5,8]}}",
      "F: tensor \"b\": expected data from byte 6 on (ranges overlap), found from 5", HM_FORMAT},
-    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[8,8]}}",
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_"
+     "offsets\":[8,8]}}",
      "F: key \"a\" appears twice in one object", HM_FORMAT},
     {"{\"\":{}}", "F: expected tensor names of 1 to 512 bytes, found 0", HM_FORMAT},
     {"{\"a\\n\":{}}", "F: expected printable tensor names, found byte 0x0a", HM_FORMAT},
@@ -144,14 +146,16 @@ static void test_bad_lengths(void **state)
     write_file(11, "{}", 2, 8);
     refused("length beyond the file", HM_FORMAT, "F: expected a header of at most 10 bytes, found a length of 11");
     write_file(UINT64_MAX, "{}", 2, 8);
-    refused("length that overflows", HM_FORMAT, "F: expected a header of at most 10 bytes, found a length of 18446744073709551615");
+    refused("length that overflows", HM_FORMAT,
+            "F: expected a header of at most 10 bytes, found a length of 18446744073709551615");
     assert_int_equal(truncate(path, 7), 0);
     refused("seven bytes", HM_FORMAT, "F: expected at least 8 bytes, found 7");
     assert_int_equal(truncate(path, 0), 0);
     refused("nothing", HM_FORMAT, "F: expected at least 8 bytes, found 0");
     write_file(100000001, "{", 1, 8);
     assert_int_equal(truncate(path, 200000000), 0); // sparse
-    refused("100 MB and one", HM_FORMAT, "F: expected a header of at most 100000000 bytes, found a length of 100000001");
+    refused("100 MB and one", HM_FORMAT,
+            "F: expected a header of at most 100000000 bytes, found a length of 100000001");
     assert_int_equal(hm_safetensors_open("tests/data", &file, &err), HM_IO);
     assert_string_equal(err.message, "tests/data: not a regular file");
     assert_int_equal(hm_safetensors_open("tests/data/absent", &file, &err), HM_IO);

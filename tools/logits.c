@@ -37,7 +37,8 @@ static hm_status write_rows(struct hm_model *model, struct hm_cache *cache, cons
         struct hm_pass pass = {token + done, parent, rows, every, rows};
         rc = hm_model_forward(model, cache, &pass, logits, err);
         if (!rc) rc = hm_cache_commit(cache, every, rows, err);
-        if (!rc && fwrite(logits, vocab * sizeof *logits, rows, file) != rows) rc = hm_fail(err, HM_IO, "%s: cannot write", path);
+        if (!rc && fwrite(logits, vocab * sizeof *logits, rows, file) != rows)
+            rc = hm_fail(err, HM_IO, "%s: cannot write", path);
     }
     if (file && fclose(file) != 0 && !rc) rc = hm_fail(err, HM_IO, "%s: cannot write", path);
     free(logits);
@@ -75,7 +76,8 @@ static hm_status time_decoding(struct hm_model *model, struct hm_cache *cache, c
     double mean = (now() - start) / (double)steps, bandwidth, flops;
     hm_bench_ceilings(hm_model_device(model), &bandwidth, &flops);
     double bytes = (double)info->weight_bytes;
-    printf("%s: prefill %.0f tokens/s, decode %.1f tokens/s (best step %.1f), %.2f GB/s of %.2f measured: %.0f %% (best %.0f %%)\n",
+    printf("%s: prefill %.0f tokens/s, decode %.1f tokens/s (best step %.1f), %.2f GB/s of %.2f measured: %.0f %% "
+           "(best %.0f %%)\n",
            info->name, (double)count / prefill, 1 / mean, 1 / best, bytes / mean / 1e9, bandwidth / 1e9,
            100 * bytes / mean / bandwidth, 100 * bytes / best / bandwidth);
     free(logits);
@@ -101,8 +103,10 @@ int main(int argc, char **argv)
     hm_status rc = hm_device_open_cpu(0, HM_ISA_BEST, &device, &err);
     if (!rc) rc = hm_model_open(argv[1], device, &model, &err);
     if (!rc) rc = hm_cache_open(model, count + steps, &cache, &err);
-    if (!rc && speed) rc = time_decoding(model, cache, token, count, steps, &err);
-    else if (!rc) rc = write_rows(model, cache, token, count, argv[2], &err);
+    if (!rc && speed)
+        rc = time_decoding(model, cache, token, count, steps, &err);
+    else if (!rc)
+        rc = write_rows(model, cache, token, count, argv[2], &err);
     if (rc) fprintf(stderr, "hallmark_logits: %s\n", err.message);
     hm_cache_close(cache);
     hm_model_close(model);

@@ -1,7 +1,8 @@
 // Fuzz target: the bytes of a safetensors file.
 //
-// An accepted file must keep the promises of decode/safetensors.h: tensors in order of their names, each inside the file
-// and as large as its shape says, all of them together as large as the data; a refused one has a message of one line.
+// An accepted file must keep the promises of decode/safetensors.h: tensors in order of their names, each inside the
+// file and as large as its shape says, all of them together as large as the data; a refused one has a message of one
+// line.
 #include "decode/safetensors.h"
 
 #include <stdbool.h>
@@ -63,8 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0) return 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (size == 0 || write(fd, data, size) == (ssize_t)size) {
-        if (hm_safetensors_open(path, &file, &err) == HM_OK) check_tensors(file, size);
-        else must(file == NULL && err.message[0] && !strchr(err.message, '\n'));
+        if (hm_safetensors_open(path, &file, &err) == HM_OK)
+            check_tensors(file, size);
+        else
+            must(file == NULL && err.message[0] && !strchr(err.message, '\n'));
         hm_safetensors_close(file);
     }
     close(fd);
