@@ -128,7 +128,7 @@ static void little_scratch_gives_the_same_bits(void **state)
 
         // The device then takes one row at a time; the kernel itself can take them all.
         enum { HEADS = 6, DIM = 64, OUT = 5 * HEADS * DIM };
-        float out[OUT], scratch[15 * (2 + 64)];
+        float out[OUT], scratch[15 * (2 + 64)], block[64 * DIM];
         for (size_t head = 0; head < HEADS; head += 3) {
             struct hm_attention_share share = {.shape = &c.shape,
                                                .visible = c.visible,
@@ -140,6 +140,7 @@ static void little_scratch_gives_the_same_bits(void **state)
                                                .rows = 5,
                                                .first_head = head,
                                                .heads = 3,
+                                               .block = block,
                                                .scratch = scratch,
                                                .scratch_floats = d % 2 ? 30 : sizeof scratch / sizeof *scratch};
             device->kernels->attention(&share);

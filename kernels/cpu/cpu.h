@@ -12,10 +12,11 @@
 // of the checkpoint. SIMD lanes run across the outputs. The last panel is padded with zeros.
 enum {
     HM_PANEL = 64,
-    HM_BLOCK = 256,        // inputs of one chain (kernels.h, matmul)
-    HM_ROWS_MOST = 96,     // rows of one matmul unit
-    HM_POSITIONS = 64,     // logical positions of one attention block
-    HM_HEAD_DIM_MOST = 256 // kernels.h, hm_attention_shape
+    HM_BLOCK = 256,         // inputs of one chain (kernels.h, matmul)
+    HM_ROWS_MOST = 96,      // rows of one matmul unit
+    HM_POSITIONS = 64,      // logical positions of one attention block
+    HM_HEAD_DIM_MOST = 256, // kernels.h, hm_attention_shape
+    HM_BLOCK_FLOATS = HM_POSITIONS * HM_HEAD_DIM_MOST
 };
 
 struct hm_buffer {
@@ -53,6 +54,7 @@ struct hm_attention_share {
     const float *keys, *values; // whole caches
     float *out;
     size_t first_row, rows, first_head, heads;
+    float *block;   // room for 64 rows of one head
     float *scratch; // at least 2 floats per query (rows * heads); what is left keeps scores for the second pass
     size_t scratch_floats;
 };
@@ -86,8 +88,8 @@ struct hm_cpu_device {
     struct hm_device base; // first: the public handle points here
     struct hm_pool *pool;
     const struct hm_cpu_kernels *kernels;
-    float **scratch;       // per worker, for attention scores
-    size_t scratch_floats; // of each; tests lower it
+    float **scratch;       // per worker, for attention: one block, then scores
+    size_t scratch_floats; // of the scores; tests lower it
     char detail[64];
 };
 

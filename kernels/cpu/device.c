@@ -16,7 +16,8 @@
 
 enum {
     HUGE_PAGE = 2 << 20,
-    SCRATCH_FLOATS = 1 << 20 // per thread, reserved; backed as far as long contexts touch it
+    SCRATCH_FLOATS = 1 << 20, // per thread, reserved; backed as far as long contexts touch it
+    SCRATCH_BYTES = (HM_BLOCK_FLOATS + SCRATCH_FLOATS) * (int)sizeof(float)
 };
 
 size_t hm_dtype_bytes(enum hm_dtype dtype)
@@ -54,8 +55,7 @@ void hm_cpu_close(struct hm_device *base)
 {
     struct hm_cpu_device *device = hm_cpu_device(base);
     unsigned threads = device->pool ? hm_pool_threads(device->pool) : 0;
-    for (unsigned i = 0; i < threads && device->scratch; i++)
-        hm_pages_release(device->scratch[i], SCRATCH_FLOATS * sizeof(float));
+    for (unsigned i = 0; i < threads && device->scratch; i++) hm_pages_release(device->scratch[i], SCRATCH_BYTES);
     free(device->scratch);
     hm_pool_close(device->pool);
     free(device);
@@ -146,7 +146,7 @@ hm_status hm_device_open_cpu(unsigned threads, enum hm_isa isa, struct hm_device
     if (status) goto fail;
     device->scratch = hm_calloc(threads, sizeof *device->scratch);
     for (unsigned i = 0; i < threads && device->scratch; i++)
-        if (!(device->scratch[i] = hm_pages_reserve(SCRATCH_FLOATS * sizeof(float)))) break;
+        if (!(device->scratch[i] = hm_pages_reserve(SCRATCH_BYTES))) break;
     if (!device->scratch || !device->scratch[threads - 1]) {
         status = hm_fail(err, HM_MEMORY, "cpu device: out of memory for %u threads", threads);
         goto fail;

@@ -15,6 +15,8 @@ enum { KEYS_AT_ONCE = 16, COLUMNS_AT_ONCE = 4, QUERIES_AT_ONCE = 4 }; // 16 accu
 enum { KEYS_AT_ONCE = 4, COLUMNS_AT_ONCE = 2, QUERIES_AT_ONCE = 2 }; // 8 accumulators of 16 registers
 #endif
 
+enum { WORTH_COPYING = 4 }; // queries
+
 // Rows of a cache, at one key/value head, for the positions of one block.
 struct block_rows {
     const float *at[HM_POSITIONS];
@@ -42,20 +44,25 @@ static float *out_at(const struct hm_attention_share *share, size_t row, size_t 
     return share->out + ((share->first_row + row) * shape->heads + share->first_head + head) * shape->head_dim;
 }
 
-// Finds the cache rows of positions start .. start + 63, as far as the query row sees them.
+// Finds the cache rows of positions start .. start + 63, as far as the query row sees them. When enough queries will
+// use them they are copied side by side: rows of a cache often lie a multiple of 4 KiB apart, where the first cache
+// holds a dozen of them at a time.
 static void find_rows(const struct hm_attention_share *share, size_t row, const float *cache, size_t start,
-                      struct block_rows *out)
+                      size_t queries, struct block_rows *out)
 {
     const struct hm_visible *visible = &share->visible[share->first_row + row];
     const struct hm_attention_shape *shape = share->shape;
-    size_t width = shape->kv_heads * shape->head_dim, length = visible_length(visible);
-    const float *column = cache + share->first_head / (shape->heads / shape->kv_heads) * shape->head_dim;
+    size_t head_dim = shape->head_dim, width = shape->kv_heads * head_dim, length = visible_length(visible);
+    const float *column = cache + share->first_head / (shape->heads / shape->kv_heads) * head_dim;
     out->count = start < length ? smaller(length - start, HM_POSITIONS) : 0;
     for (size_t i = 0; i < out->count; i++) {
         size_t position = start + i;
         size_t slot = position < visible->prefix ? position : visible->tail[position - visible->prefix];
         out->at[i] = column + slot * width;
     }
+    if (queries < WORTH_COPYING) return;
+    for (size_t i = 0; i < out->count; i++)
+        out->at[i] = memcpy(share->block + i * head_dim, out->at[i], head_dim * sizeof(float));
 }
 
 // Sixteen scores; key: sixteen rows.
@@ -181,7 +188,10 @@ static void find_maxima(const struct hm_attention_share *share, const struct que
     float spare[HM_POSITIONS];
     for (size_t start = 0; start < longest; start += HM_POSITIONS)
         for (size_t row = 0; row < share->rows; row++) {
-            if (row == 0 || start + HM_POSITIONS > common) find_rows(share, row, share->keys, start, &keys);
+            if (start + HM_POSITIONS > common)
+                find_rows(share, row, share->keys, start, share->heads, &keys);
+            else if (row == 0)
+                find_rows(share, row, share->keys, start, share->rows * share->heads, &keys);
             for (size_t head = 0; head < share->heads; head++) {
                 size_t query = row * share->heads + head;
                 float *score = score_place(queries, query, start, spare);
@@ -201,7 +211,7 @@ static float find_weights(const struct hm_attention_share *share, const struct q
     const float *score = score_place(queries, query, start, spare);
     if (score == spare) {
         struct block_rows keys;
-        find_rows(share, row, share->keys, start, &keys);
+        find_rows(share, row, share->keys, start, 1, &keys); // no copy: `block` holds values
         block_scores(&keys, query_at(share, row, head), shape->head_dim, shape->scale, spare);
     }
     lanes most = lanes_set(queries->most[query]);
@@ -216,7 +226,7 @@ static void add_block_of_rows(const struct hm_attention_share *share, const stru
                               size_t rows, size_t start)
 {
     struct block_rows values;
-    find_rows(share, row, share->values, start, &values);
+    find_rows(share, row, share->values, start, rows * share->heads, &values);
     if (values.count == 0) return;
     size_t first = row * share->heads, end = first + rows * share->heads;
     for (size_t query = first; query < end; query += QUERIES_AT_ONCE) {

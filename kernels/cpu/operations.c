@@ -243,7 +243,8 @@ static void attention_unit(void *context, size_t unit, unsigned worker)
     share.rows = rows - share.first_row < job->rows_each ? rows - share.first_row : job->rows_each;
     share.first_head = unit % job->parts * job->heads_each;
     share.heads = job->heads_each;
-    share.scratch = job->device->scratch[worker];
+    share.block = job->device->scratch[worker];
+    share.scratch = share.block + HM_BLOCK_FLOATS;
     share.scratch_floats = job->device->scratch_floats;
     job->device->kernels->attention(&share);
 }
