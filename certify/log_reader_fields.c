@@ -74,6 +74,8 @@ hm_status hm_field_integer(const struct hm_place *place, const cJSON *in, const 
     char expected[80];
     if (most == HM_MOST_INTEGER)
         snprintf(expected, sizeof expected, "an integer of at least %lld", (long long)least);
+    else if (least == most)
+        snprintf(expected, sizeof expected, "%lld", (long long)least);
     else
         snprintf(expected, sizeof expected, "an integer from %lld to %lld", (long long)least, (long long)most);
     return hm_place_mismatch(place, key, expected, value);

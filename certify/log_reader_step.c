@@ -198,7 +198,8 @@ static hm_status parse_place(struct hm_log_reader *r, const struct hm_place *pla
     TRY(hm_field_choice(place, in, "source", sources, 3, &which));
     step->source = (enum hm_source)which;
     if (step->source != HM_SOURCE_PREFILL) {
-        TRY(hm_field_integer(place, in, "round", r->round < 0 ? 0 : r->round, r->round, &step->round));
+        if (r->round < 0) return hm_place_fail(place, "source", HM_FORMAT, "a round before its steps", "none");
+        TRY(hm_field_integer(place, in, "round", r->round, r->round, &step->round));
     } else if (step->t != 0 || hm_field_find(in, "round")) {
         return hm_place_fail(place, "source", HM_FORMAT, "\"prefill\" only at t = 0 with round null", "another place");
     }
@@ -222,7 +223,8 @@ hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *plac
     if (r->sequence < 0) return hm_place_fail(place, "kind", HM_FORMAT, "a sequence before its steps", "none");
     TRY(hm_field_integer(place, in, "sequence", r->sequence, r->sequence, &step->sequence));
     if (is_step) TRY(parse_place(r, place, step));
-    else TRY(hm_field_integer(place, in, "round", r->round < 0 ? 0 : r->round, r->round, &step->round));
+    else if (r->round < 0) return hm_place_fail(place, "kind", HM_FORMAT, "a round before its nodes", "none");
+    else TRY(hm_field_integer(place, in, "round", r->round, r->round, &step->round));
     TRY(hm_field_integer(place, in, "node", 0, step->round < 0 ? 0 : r->nodes - 1, &step->node));
     TRY(hm_field_integer(place, in, "depth", 0, HM_MOST_INTEGER, &step->depth));
     TRY(parse_row(place, in, "row", &step->row));

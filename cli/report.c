@@ -1,14 +1,11 @@
 // hallmark report: pages from certificate logs (docs/report.md).
+#include "cli/command.h"
 #include "reports/report.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int hm_cmd_report(int argc, char **argv);
-
-enum { EXIT_USAGE = 2 };
 
 static const char HELP[] =
     "hallmark report run.jsonl -o report.html --md report.md\n"
@@ -36,7 +33,7 @@ struct options {
 static int usage(const char *message, const char *what)
 {
     fprintf(stderr, "hallmark: report: %s%s%s\nTry: hallmark report --help\n", message, what ? ": " : "", what ? what : "");
-    return EXIT_USAGE;
+    return HM_EXIT_USAGE;
 }
 
 // 0: go on; otherwise an exit code plus one, so that --help (0) can end the command too.
@@ -61,12 +58,6 @@ static int parse_options(int argc, char **argv, struct options *out)
     }
     if (optind >= argc) return 1 + usage("expected a log to report on", NULL);
     return 0;
-}
-
-static int failed(const struct hm_error *err)
-{
-    fprintf(stderr, "hallmark: %s\n", err->message);
-    return EXIT_USAGE;
 }
 
 static hm_status write_all(const struct hm_report *report, const struct options *o, struct hm_error *err)
@@ -97,5 +88,5 @@ int hm_cmd_report(int argc, char **argv)
             if (files[i]) fprintf(stderr, "wrote %s\n", files[i]);
     }
     hm_report_close(report);
-    return rc ? failed(&err) : EXIT_SUCCESS;
+    return rc ? hm_cli_fail(&err) : HM_EXIT_OK;
 }

@@ -1,0 +1,3 @@
+hallmark_test(log_reader)
+hallmark_test(report)
+hallmark_test(report_parts)
