@@ -65,7 +65,7 @@ void ck_rule_clear(struct ck_rule *r)
 }
 
 // n * q compared with 1, for the exact cases of a uniform support of n tokens.
-static int uniform_against(size_t n, const mpq_t q, unsigned long with)
+static int uniform_against(size_t n, mpq_srcptr q, unsigned long with)
 {
     mpq_t t;
     mpq_init(t);
