@@ -138,31 +138,36 @@ INLINE void add_values_tile(const struct block_rows *values, float weight[][HM_P
         }
 }
 
-// All columns, for a number of queries the compiler knows.
-INLINE void add_values(const struct block_rows *values, float weight[][HM_POSITIONS], float *const *total,
+// Sums of weights and all columns, for a number of queries the compiler knows.
+INLINE void add_values(const struct block_rows *values, float weight[][HM_POSITIONS], float *sum, float *const *total,
                        size_t head_dim, const int queries)
 {
+    float block_sum[QUERIES_AT_ONCE] = {0};
+    for (size_t j = 0; j < values->count; j++) // one chain per query: side by side, they hide each other's latency
+        for (int t = 0; t < queries; t++) block_sum[t] = block_sum[t] + weight[t][j];
+    for (int t = 0; t < queries; t++) sum[t] = sum[t] + block_sum[t];
+
     size_t column = 0;
     for (; column + 16 * COLUMNS_AT_ONCE <= head_dim; column += 16 * COLUMNS_AT_ONCE)
         add_values_tile(values, weight, total, column, queries, COLUMNS_AT_ONCE);
     for (; column + 16 <= head_dim; column += 16) add_values_tile(values, weight, total, column, queries, 1);
     for (; column < head_dim; column++)
         for (int t = 0; t < queries; t++) {
-            float sum = 0;
-            for (size_t j = 0; j < values->count; j++) sum = fmaf(weight[t][j], values->at[j][column], sum);
-            total[t][column] = total[t][column] + sum;
+            float last = 0;
+            for (size_t j = 0; j < values->count; j++) last = fmaf(weight[t][j], values->at[j][column], last);
+            total[t][column] = total[t][column] + last;
         }
 }
 
-static void add_block(const struct block_rows *values, float weight[][HM_POSITIONS], float *const *total,
+static void add_block(const struct block_rows *values, float weight[][HM_POSITIONS], float *sum, float *const *total,
                       size_t head_dim, size_t queries)
 {
     switch (queries) {
-    case 1: add_values(values, weight, total, head_dim, 1); break;
-    case 2: add_values(values, weight, total, head_dim, 2); break;
+    case 1: add_values(values, weight, sum, total, head_dim, 1); break;
+    case 2: add_values(values, weight, sum, total, head_dim, 2); break;
 #if VECTOR_REGISTERS == 32
-    case 3: add_values(values, weight, total, head_dim, 3); break;
-    case 4: add_values(values, weight, total, head_dim, 4); break;
+    case 3: add_values(values, weight, sum, total, head_dim, 3); break;
+    case 4: add_values(values, weight, sum, total, head_dim, 4); break;
 #endif
     default: break;
     }
@@ -201,9 +206,9 @@ static void find_maxima(const struct hm_attention_share *share, const struct que
         }
 }
 
-// weight[0 .. count) of a query and block; returns their sum, one chain in ascending order.
-static float find_weights(const struct hm_attention_share *share, const struct queries *queries, size_t row,
-                          size_t head, size_t start, size_t count, float weight[HM_POSITIONS])
+// weight[0 .. count) of a query and block.
+static void find_weights(const struct hm_attention_share *share, const struct queries *queries, size_t row, size_t head,
+                         size_t start, size_t count, float weight[HM_POSITIONS])
 {
     const struct hm_attention_shape *shape = share->shape;
     size_t query = row * share->heads + head;
@@ -216,9 +221,6 @@ static float find_weights(const struct hm_attention_share *share, const struct q
     }
     lanes most = lanes_set(queries->most[query]);
     for (size_t i = 0; i < count; i += 16) lanes_store(weight + i, lanes_exp(lanes_sub(lanes_load(score + i), most)));
-    float sum = 0;
-    for (size_t i = 0; i < count; i++) sum = sum + weight[i];
-    return sum;
 }
 
 // One block of values for the queries of rows row .. row + rows - 1, which all see the same slots in it.
@@ -234,11 +236,10 @@ static void add_block_of_rows(const struct hm_attention_share *share, const stru
         size_t group = smaller(end - query, QUERIES_AT_ONCE);
         for (size_t t = 0; t < group; t++) {
             size_t r = (query + t) / share->heads, h = (query + t) % share->heads;
-            float sum = find_weights(share, queries, r, h, start, values.count, weight[t]);
-            queries->sum[query + t] = queries->sum[query + t] + sum;
+            find_weights(share, queries, r, h, start, values.count, weight[t]);
             total[t] = out_at(share, r, h);
         }
-        add_block(&values, weight, total, share->shape->head_dim, group);
+        add_block(&values, weight, queries->sum + query, total, share->shape->head_dim, group);
     }
 }
 
