@@ -114,7 +114,8 @@ static void logs_that_stop_early(void **unused)
     struct hm_error err;
     decode = decode_rich;
     decode.spoil = 9;
-    assert_int_equal(decode_run(&decode, &(struct hm_stamp_options){.path = log_path, .keep_rows = true}, NULL, &err), HM_RANGE);
+    struct hm_stamp_options options = {.path = log_path, .keep_rows = true};
+    assert_int_equal(decode_run(&decode, &options, NULL, &err), HM_RANGE);
     check_as("UNDECIDED 0 of ", 3);
 }
 
