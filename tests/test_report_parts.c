@@ -93,6 +93,13 @@ static void sums_enclose(void **state)
     for (int i = 0; i < 1000; i++) hm_sum_add(&sum, (struct hm_ival){0.1, 0.1});
     assert_true(sum.lo < 100.0000000000000056 && sum.hi > 100.0000000000000055 && sum.hi - sum.lo < 1e-10); // 1000 times the double 0.1
     assert_int_equal(sum.count, 1000);
+    struct hm_sum up = {0}, down = {0}; // one step that rounds up, one that rounds down
+    hm_sum_add(&up, (struct hm_ival){1, 1});
+    hm_sum_add(&up, (struct hm_ival){0x1.8p-53, 0x1.8p-53});
+    assert_true(up.lo <= 1 && up.hi >= 1 + 0x1p-52);
+    hm_sum_add(&down, (struct hm_ival){1, 1});
+    hm_sum_add(&down, (struct hm_ival){0x1p-60, 0x1p-60});
+    assert_true(down.lo <= 1 && down.hi > 1);
 }
 
 static char *written(void (*write)(struct hm_output *, const char *), const char *text)
