@@ -26,6 +26,8 @@ hm_status hm_fail(struct hm_error *err, hm_status code, const char *format, ...)
     err->code = code;
     if (n < 0) err->message[0] = 0;
     else if ((size_t)n >= sizeof err->message) trim_partial_character(err->message);
+    for (char *c = err->message; *c; c++) // a message may quote a file, and stays one line all the same
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     return code;
 }
 

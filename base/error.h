@@ -18,7 +18,7 @@ typedef enum hm_status {
 
 struct hm_error {
     hm_status code;
-    char message[1024]; // one line, no trailing newline, always terminated
+    char message[1024]; // one line (control characters become '?'), always terminated
 };
 
 // Fills err (if not NULL) with code and the formatted message, and returns code, so that a failing function can say

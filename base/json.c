@@ -23,14 +23,16 @@ static hm_status check_utf8(const char *where, const char *text, size_t size, st
     return HM_OK;
 }
 
-// cJSON recurses, so depth is bounded before it sees the text.
-static hm_status check_depth(const char *where, const char *text, size_t size, struct hm_error *err)
+// cJSON recurses, so depth is bounded before it sees the text; it would cut a string at an escaped zero byte.
+static hm_status check_depth_and_zeros(const char *where, const char *text, size_t size, struct hm_error *err)
 {
     int depth = 0;
     int in_string = 0;
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
         if (in_string) {
+            if (c == '\\' && size - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0)
+                return hm_fail(err, HM_FORMAT, "%s: byte %zu: expected a string without \\u0000", where, i);
             if (c == '\\') i++;
             else if (c == '"') in_string = 0;
         } else if (c == '"') {
@@ -86,7 +88,7 @@ hm_status hm_json_parse(const char *where, const char *text, size_t size, cJSON 
 {
     *out = NULL;
     hm_status rc = check_utf8(where, text, size, err);
-    if (!rc) rc = check_depth(where, text, size, err);
+    if (!rc) rc = check_depth_and_zeros(where, text, size, err);
     if (rc) return rc;
     const char *end = NULL;
     cJSON *value = cJSON_ParseWithLengthOpts(text, size, &end, 0);

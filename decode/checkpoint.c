@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "decode/model_text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -147,7 +146,7 @@ cleanup:
         hm_checkpoint_close(c);
     else
         *out = c;
-    return hm_one_line(rc, err);
+    return rc;
 }
 
 void hm_checkpoint_close(struct hm_checkpoint *c)

@@ -2,7 +2,6 @@
 #include "decode/config_parts.h"
 
 #include "base/file.h"
-#include "decode/model_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -237,5 +236,5 @@ hm_status hm_config_read(const char *dir, struct hm_config *out, struct hm_error
     if (!rc) rc = hm_config_generation(dir, out, err);
     cJSON_Delete(in);
     free(path);
-    return hm_one_line(rc, err);
+    return rc;
 }

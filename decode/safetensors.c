@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "decode/model_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,7 +254,7 @@ hm_status hm_safetensors_open(const char *path, struct hm_safetensors **out, str
         hm_safetensors_close(f);
     else
         *out = f;
-    return hm_one_line(rc, err);
+    return rc;
 }
 
 void hm_safetensors_close(struct hm_safetensors *f)

@@ -36,6 +36,8 @@ static void messages_are_cut_between_characters(void **state)
     hm_fail(&err, HM_RANGE, "inner");
     assert_int_equal(hm_fail_prefix(&err, "outer"), HM_RANGE);
     assert_string_equal(err.message, "outer: inner");
+    hm_fail(&err, HM_RANGE, "a\nb\x1b[31m\x7f");
+    assert_string_equal(err.message, "a?b?[31m?");
 }
 
 static void sizes_do_not_overflow(void **state)
@@ -89,6 +91,7 @@ static void json_is_strict(void **state)
     static const struct { const char *text, *message; } bad[] = {
         {"{\"a\":1,\"a\":2}", "t: key \"a\" appears twice in one object"},
         {"[{\"x\":{\"b\":1,\"c\":1,\"b\":1}}]", "t: key \"b\" appears twice in one object"},
+        {"[\"a\\u0000b\"]", "t: byte 3: expected a string without \\u0000"},
         {"{} x", "t: byte 3: expected the end of the document, found 0x78"},
         {"\xff", "t: byte 0: expected UTF-8, found byte 0xff"},
         {"{\"a\": tru}", "t: byte 6: not valid JSON"}};
