@@ -4,7 +4,7 @@
 // l - 1 owns the unit l before the end of the range. A thread empties its own range in order, which keeps it on one
 // stream of memory, then helps with the others. The remaining fields of the loop are read only by owners of a unit, and
 // the caller does not touch them before every owner has reported in `finished`.
-// Waiting threads spin for some tens of microseconds, because the next loop of a forward pass is never far, then sleep;
+// Waiting threads spin for about ten microseconds, because the next loop of a forward pass is never far, then sleep;
 // with more threads than cores they sleep at once.
 #include "kernels/cpu/threads.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPINS = 3000, CACHE_LINE = 64 };
+enum { SPINS = 500, CACHE_LINE = 64 };
 
 struct worker {
     _Alignas(CACHE_LINE) atomic_size_t left; // units of its range that nobody has taken
