@@ -1,0 +1,290 @@
+// Certificates: certified implies covered, on random and on adversarial drafts; the bound is attained and not passed;
+// the identities of theory.md §8; children, restricted vocabularies, errors.
+#include "certify/certificate_state.h"
+#include "tests/certify_rows.h"
+
+#include <mpfr.h>
+
+enum { LARGEST = 12 };
+
+static const char *const all_rules[] = {
+    "greedy", "additive:0", "additive:1/20", "additive:3/10", "multiplicative:1", "multiplicative:1/2",
+    "multiplicative:1/100", "topm:2", "topm:3", "entropy:9/100,3/10", "entropy:1,1", "nucleus:1/2", "nucleus:9/10",
+    "nucleus:1", "topk-delta:3,1/10", "topk-delta:2,0",
+};
+
+static size_t random_row(struct random *r, float *l)
+{
+    size_t vocab = 2 + below(r, LARGEST - 1);
+    double scale = below(r, 3) ? 1.5 : 0.1;
+    for (size_t i = 0; i < vocab; i++) {
+        l[i] = (float)(scale * gauss(r));
+        if (i > 0 && below(r, 4) == 0) l[i] = l[below(r, i)];                       // ties
+        if (i > 0 && below(r, 6) == 0) l[i] = nextafterf(l[0], 100);                // near ties
+        if (i > 0 && below(r, 10) == 0) l[i] = -INFINITY;
+    }
+    l[0] = isinf(l[0]) ? 1 : l[0];
+    return vocab;
+}
+
+// The reverse or forward witness in float logits: tied tokens on the level, A's moved down and S's up by `push`.
+static void witness(struct hm_row *p, const struct hm_claim *c, int reverse, double blend, double push, float *d)
+{
+    const float *l = hm_row_logits(p);
+    const uint32_t *tied = reverse ? c->level.tied_r : c->level.tied_f;
+    struct hm_error err;
+    struct hm_ival lse;
+    assert_int_equal(hm_row_lse(p, &lse, &err), HM_OK);
+    double level = reverse ? c->level.level_r.lo + lse.lo : log(c->level.level_f.lo) + lse.lo;
+    for (size_t r = 0; r < hm_row_vocab(p); r++) {
+        int32_t i = hm_row_token(p, r);
+        int above = r < tied[0], beneath = r >= c->k + c->m - tied[1] && r < c->k + c->m;
+        d[i] = l[i];
+        if (above || beneath) d[i] = (float)(blend < 1 && l[i] != -INFINITY ? (1 - blend) * l[i] + blend * level : level);
+        if (r < c->k) d[i] -= (float)push;
+        else if (r < c->k + c->m) d[i] += (float)push;
+    }
+}
+
+static void assert_theorem(const struct hm_claim *c, const char *rule)
+{
+    for (int i = 0; i < 3; i++) {
+        if (c->certified[i] == HM_CERT_YES && c->covered != HM_YES) fail_msg("%s: certified %d, not covered", rule, i);
+        if (c->certified[i] == HM_CERT_VACUOUS && c->covered != HM_YES) fail_msg("%s: vacuous, not covered", rule);
+        if (c->certified[i] == HM_CERT_UNDECIDED) fail_msg("%s: undecided %d", rule, i);
+    }
+}
+
+static void certified_implies_covered(void **state)
+{
+    (void)state;
+    struct random r = seeded("coverage");
+    size_t certified = 0, missed = 0;
+    for (size_t n = 0; n < rounds(100000); n++) {
+        float l[LARGEST], d[LARGEST];
+        size_t vocab = random_row(&r, l), m = 1 + below(&r, 4);
+        static const double noises[] = {0, 1e-6, 0.05, 0.3, 1};
+        double noise = noises[below(&r, 5)];
+        for (size_t i = 0; i < vocab; i++) d[i] = (float)(l[i] + noise * gauss(&r));
+        const char *rule = all_rules[below(&r, sizeof all_rules / sizeof *all_rules)];
+        struct hm_row *p = open_row(l, vocab, "1"), *q = open_row(d, vocab, "1");
+        struct hm_claim c = make_claim(rule, p, q, m);
+        assert_theorem(&c, rule);
+        certified += hm_claim_certified(&c);
+        missed += c.covered == HM_NO;
+        hm_row_close(p);
+        hm_row_close(q);
+    }
+    print_message("%zu certified, %zu not covered\n", certified, missed);
+    assert_true(certified > 1000 && missed > 100);
+}
+
+// Drafts near the witness: blended toward p they are certified (KL is convex), on it within rounding the theorem
+// holds, and pushed past it coverage fails weakly and nothing is certified.
+static void the_witness_is_the_border(void **state)
+{
+    (void)state;
+    struct random r = seeded("witness");
+    size_t inside = 0, outside = 0;
+    for (size_t n = 0; n < rounds(4000); n++) {
+        float l[LARGEST], d[LARGEST];
+        size_t vocab = random_row(&r, l), m = 1 + below(&r, 4);
+        const char *rule = all_rules[below(&r, sizeof all_rules / sizeof *all_rules)];
+        struct hm_row *p = open_row(l, vocab, "1"), *q;
+        struct hm_claim own = make_claim(rule, p, p, m);
+        bool usable = !own.nothing && !own.vacuous && own.level.klf.lo > 1e-3 && own.level.level_r.lo > -INFINITY;
+        for (int reverse = 0; reverse < 2 && usable; reverse++) {
+            witness(p, &own, reverse, 1, 0, d);
+            q = open_row(d, vocab, "1");
+            struct hm_claim at = make_claim(rule, p, q, m);
+            assert_theorem(&at, rule);
+            hm_row_close(q);
+            for (double push = 1e-6; push < 1e-2; push *= 30) {
+                witness(p, &own, reverse, 1, push, d);
+                q = open_row(d, vocab, "1");
+                struct hm_claim past = make_claim(rule, p, q, m);
+                assert_theorem(&past, rule);
+                if (past.covered == HM_NO) {
+                    outside++;
+                    assert_false(hm_claim_certified(&past));
+                }
+                hm_row_close(q);
+            }
+            witness(p, &own, reverse, 0.9, 0, d);
+            q = open_row(d, vocab, "1");
+            struct hm_claim within = make_claim(rule, p, q, m);
+            assert_theorem(&within, rule);
+            if (within.certified[reverse] == HM_CERT_YES) inside++;
+            else if (l[0] != -INFINITY && own.level.klf.lo > 1e-2 && reverse) fail_msg("%s: a draft within the bound is not certified", rule);
+            hm_row_close(q);
+        }
+        hm_row_close(p);
+    }
+    print_message("%zu within, %zu past the border\n", inside, outside);
+    assert_true(inside > 500 && outside > 500);
+}
+
+static struct hm_claim claim_on(const char *rule, const float *l, const float *d, size_t vocab, size_t m)
+{
+    struct hm_row *p = open_row(l, vocab, "1"), *q = open_row(d, vocab, "1");
+    struct hm_claim c = make_claim(rule, p, q, m);
+    hm_row_close(p);
+    hm_row_close(q);
+    return c;
+}
+
+#define assert_verdicts(c, f, r, t)                                                                          \
+    do {                                                                                                     \
+        struct hm_claim c_ = (c);                                                                            \
+        const int found_[] = {(int)c_.certified[0], (int)c_.certified[1], (int)c_.certified[2]}, want_[] = {f, r, t}; \
+        assert_memory_equal(found_, want_, sizeof found_);                                                   \
+    } while (0)
+
+enum { NO = HM_CERT_NO, YES = HM_CERT_YES };
+
+static void identities_are_no_and_their_neighbours_are_not(void **state)
+{
+    (void)state;
+    const float none = -INFINITY;
+    // q uniform on the whole support, which is the tied set: forward and TV attain their bounds (and k = m = 1 the reverse).
+    float p2[] = {1.5f, 0}, flat[] = {7, 7}, nearly[] = {7 + 0x1p-20f, 7}, beyond[] = {7, 7 + 0x1p-20f};
+    assert_verdicts(claim_on("greedy", p2, flat, 2, 1), NO, NO, NO);
+    assert_verdicts(claim_on("greedy", p2, nearly, 2, 1), YES, YES, YES);
+    assert_verdicts(claim_on("greedy", p2, beyond, 2, 1), NO, NO, NO);
+    // The same with an empty token in S, which the level lifts.
+    float masked[] = {1.5f, 1, none, none}, third[] = {0, 0, 0, none};
+    struct hm_claim c = claim_on("topm:2", masked, third, 4, 1);
+    assert_int_equal(c.certified[0], NO);
+    assert_int_equal(c.certified[2], NO);
+    // The geometric witness: logits 2, 1, 0, -1 with k = 1, m = 2 have x = 1 on T' = {first, third}.
+    float l[] = {2, 1, 0, -1}, g[] = {1, 1, 1, -1}, shifted[] = {9, 9, 9, 7}, closer[] = {1.001f, 1, 1, -1};
+    assert_int_equal(claim_on("greedy", l, g, 4, 2).certified[1], NO);
+    assert_int_equal(claim_on("greedy", l, shifted, 4, 2).certified[1], NO);
+    assert_int_equal(claim_on("greedy", l, closer, 4, 2).certified[1], YES);
+    // A token as likely as S's last stands in for it: the divergence is the same.
+    float ties[] = {2, 0, 0, -1}, first[] = {1, 1, 0, -1}, second[] = {1, 0, 1, -1};
+    assert_int_equal(claim_on("greedy", ties, first, 4, 1).certified[1], NO);
+    assert_int_equal(claim_on("greedy", ties, second, 4, 1).certified[1], NO);
+    // Level 0: q is p without A.
+    float empty[] = {2, 1, 0, none}, rest[] = {none, 1, 0, none}, rest_moved[] = {none, 8, 7, none};
+    assert_int_equal(claim_on("greedy", empty, rest, 4, 3).certified[1], NO);
+    assert_int_equal(claim_on("greedy", empty, rest_moved, 4, 3).certified[1], NO);
+    // KL* = 0 by a tie at the border: even q = p earns nothing.
+    float tied[] = {1, 1, 0};
+    assert_verdicts(claim_on("greedy", tied, tied, 3, 1), NO, NO, NO);
+}
+
+// Both uniform: every value is the logarithm of a rational. KLf* = (1/2) ln 4 meets KL = ln 2 without q being a witness.
+static void uniform_rows_meet_by_arithmetic(void **state)
+{
+    (void)state;
+    const float none = -INFINITY;
+    float two[] = {0, 0, none, none, none}, four[] = {0, 0, 0, 0, none}, three[] = {0, 0, 0, none, none};
+    assert_int_equal(claim_on("greedy", two, four, 5, 4).certified[0], NO);
+    assert_int_equal(claim_on("greedy", two, three, 5, 4).certified[0], YES);
+}
+
+static void infinite_divergences(void **state)
+{
+    (void)state;
+    const float none = -INFINITY;
+    float p[] = {2, 1, none, none}, missing[] = {2, none, none, none}, other[] = {1, 2, none, none}, extra[] = {2, 1, 0, none};
+    struct hm_claim c = claim_on("nucleus:1", p, other, 4, 1); // A is the whole support: KLr* = +inf, KL(q||p) finite
+    assert_true(c.level.klr.lo == INFINITY && c.certified[1] == HM_CERT_YES && c.covered == HM_YES);
+    c = claim_on("nucleus:1", p, extra, 4, 1);                 // +inf is not below +inf
+    assert_int_equal(c.certified[1], HM_CERT_NO);
+    c = claim_on("greedy", p, missing, 4, 1);                  // KL(p||q) = +inf
+    assert_int_equal(c.certified[0], HM_CERT_NO);
+}
+
+static void children_must_be_the_first_of_q(void **state)
+{
+    (void)state;
+    float l[] = {3, 2, 1, 0}, d[] = {3, 2, 1.5f, 0};
+    struct hm_row *p = open_row(l, 4, "1"), *q = open_row(d, 4, "1");
+    struct hm_rule rule = parse_rule("greedy");
+    struct hm_row_distance distance;
+    struct hm_claim c;
+    struct hm_error err;
+    assert_int_equal(hm_row_distance(p, q, &distance, &err), HM_OK);
+    int32_t children[] = {1, 0}, skipping[] = {0, 2}, outside[] = {0, 4};
+    struct hm_claim_query query = {.rule = &rule, .target = p, .draft = q, .distance = &distance, .token = 1, .m = 2,
+                                   .children = children};
+    assert_int_equal(hm_claim_make(&query, &c, &err), HM_OK);
+    assert_true(c.certified[0] == HM_CERT_YES && c.covered == HM_YES && c.accepts == HM_NO && !c.has_margin);
+    assert_encloses(c.radius, 0.5);
+    query.children = skipping;
+    query.token = -1;
+    assert_int_equal(hm_claim_make(&query, &c, &err), HM_OK);
+    assert_true(c.certified[0] == HM_CERT_INAPPLICABLE && c.certified[2] == HM_CERT_INAPPLICABLE && c.covered == HM_YES);
+    assert_true(c.level.klf.lo > 0 && !c.has_radius && c.accepts == HM_UNDECIDED);
+    query.children = outside;
+    assert_int_equal(hm_claim_make(&query, &c, &err), HM_RANGE);
+    assert_string_equal(err.message, "child 1: expected an id from 0 to 3, found 4");
+    query.children = NULL;
+    query.m = 0;
+    assert_int_equal(hm_claim_make(&query, &c, &err), HM_USAGE);
+    query.m = 1;
+    query.token = 9;
+    assert_int_equal(hm_claim_make(&query, &c, &err), HM_RANGE);
+    query.token = 0;
+    int32_t bad_vocabulary[] = {0, 2, 2};
+    query.draft_vocab = bad_vocabulary;
+    query.draft_vocab_size = 3;
+    assert_int_equal(hm_claim_make(&query, &c, &err), HM_RANGE);
+    assert_string_equal(err.message, "draft vocabulary, entry 2: expected an id from 3 to 3, found 2");
+    hm_rule_clear(&rule);
+    hm_row_close(p);
+    hm_row_close(q);
+}
+
+// Additive acceptance turns at its radius: x down and the best other up by a little less keep it, a little more do not.
+static void the_additive_radius_is_where_the_decision_turns(void **state)
+{
+    (void)state;
+    struct random r = seeded("radius");
+    size_t tried = 0;
+    for (size_t n = 0; n < rounds(500); n++) {
+        float l[LARGEST], moved[LARGEST];
+        size_t vocab = 3 + below(&r, LARGEST - 3);
+        for (size_t i = 0; i < vocab; i++) l[i] = (float)gauss(&r);
+        struct hm_row *row = open_row(l, vocab, "1");
+        struct hm_claim c = make_claim("additive:1/10", row, NULL, 1);
+        int32_t x = hm_row_token(row, 0), j = hm_row_token(row, 1);
+        assert_true(c.has_radius && c.accepts == HM_YES && is_narrow(c.radius));
+        for (int side = -1; side <= 1; side += 2) {
+            double eta = c.radius.lo * (1 + side * 1e-4) + side * 1e-5;
+            if (eta <= 0) continue;
+            for (size_t i = 0; i < vocab; i++) moved[i] = (float)(l[i] - eta); // the others lower: the gap counts most
+            moved[j] = (float)(l[j] + eta);
+            struct hm_row *other = open_row(moved, vocab, "1");
+            bool accepted = hm_row_rank(other, x) < count_accepted("additive:1/10", other);
+            assert_int_equal(accepted, side < 0);
+            hm_row_close(other);
+            tried++;
+        }
+        hm_row_close(row);
+    }
+    assert_true(tried > 500);
+}
+
+static int release_caches(void **state)
+{
+    (void)state;
+    mpfr_free_cache();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(certified_implies_covered),
+        cmocka_unit_test(the_witness_is_the_border),
+        cmocka_unit_test(identities_are_no_and_their_neighbours_are_not),
+        cmocka_unit_test(uniform_rows_meet_by_arithmetic),
+        cmocka_unit_test(infinite_divergences),
+        cmocka_unit_test(children_must_be_the_first_of_q),
+        cmocka_unit_test(the_additive_radius_is_where_the_decision_turns),
+    };
+    return cmocka_run_group_tests(tests, NULL, release_caches);
+}
