@@ -7,6 +7,13 @@
 
 #include <stdio.h>
 
+// Leaves the function with the status of a look-up that failed.
+#define TRY(call)               \
+    do {                        \
+        hm_status rc_ = (call); \
+        if (rc_) return rc_;    \
+    } while (0)
+
 // An array that keeps its memory from line to line.
 struct hm_reused {
     void *data;

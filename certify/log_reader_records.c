@@ -4,12 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define TRY(call)               \
-    do {                        \
-        hm_status rc_ = (call); \
-        if (rc_) return rc_;    \
-    } while (0)
-
 static hm_status parse_model(const struct hm_place *place, const cJSON *in, const char *key, struct hm_record_model *out)
 {
     const cJSON *model;

@@ -4,12 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define TRY(call)               \
-    do {                        \
-        hm_status rc_ = (call); \
-        if (rc_) return rc_;    \
-    } while (0)
-
 static const char *const VERDICTS[] = {"no", "yes", "undecided"};
 static const char *const CERTIFIED[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { WIDTH = 440, LABEL = 84, VALUE = 92, ROW = 24 };
+enum { WIDTH = 440, LABEL = 94, VALUE = 112, ROW = 24 };
 
 static void open_chart(struct hm_output *o, int height, const char *title)
 {

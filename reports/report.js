@@ -71,7 +71,7 @@
     table = element('table');
     if (c[5] !== null || r[6] !== null) {
       var head = element('thead');
-      row(head, ['', 'draft has', 'needs below', 'certified']);
+      row(head, ['', 'draft has', 'limit', 'certified']);
       table.appendChild(head);
       var body = table.appendChild(element('tbody'));
       ['KL(p\u2016q), nats', 'KL(q\u2016p), nats', 'TV(p,q)'].forEach(function (label, d) {

@@ -48,7 +48,7 @@ typedef hm_status writer(const struct hm_report *, const char *, struct hm_error
 // What a writer makes of the report; the caller frees it.
 static char *written(writer *write, const struct hm_report *report)
 {
-    char *text;
+    char *text = NULL;
     size_t size;
     struct hm_error err;
     if (write(report, scratch, &err) || hm_file_read(scratch, 64 << 20, &text, &size, &err)) fail_msg("%s", err.message);
