@@ -121,16 +121,17 @@ static void print_rounds(const struct hm_session_counts *c)
 
 static void print_claims(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps)
 {
-    if (stamps->counts) fprintf(stderr, "certified  (any divergence; forward / reverse / TV)\n");
+    if (stamps->counts) fprintf(stderr, "certified  of the steps with a draft row: any (forward / reverse / TV)\n");
     for (size_t i = 0; i < stamps->counts; i++) {
         const struct hm_stamp_count *c = &stamps->count[i];
         char *rule = hm_rule_text(&o->certify[i / o->m_count]);
         uint32_t m = o->m[i % o->m_count];
         char label[16] = "tree";
-        double n = (double)c->claims;
         if (m != HM_M_TREE) snprintf(label, sizeof label, "%u", m);
         fprintf(stderr, "  %s, m = %s: ", rule ? rule : "?", label);
-        if (c->claims == 0) fprintf(stderr, "no step has a draft row\n");
+        double n = 0; // steps with a verdict: those with a draft row
+        for (int v = 0; v < 5; v++) n += (double)c->verdict[0][v];
+        if (n == 0) fprintf(stderr, "no step has a draft row\n");
         else
             fprintf(stderr, "%.1f%% (%.1f / %.1f / %.1f) of %.0f; covered %.1f%%\n", 100 * ratio((double)c->certified, n),
                     100 * ratio((double)c->verdict[0][HM_CERT_YES], n), 100 * ratio((double)c->verdict[1][HM_CERT_YES], n),

@@ -287,10 +287,9 @@ static hm_status run_round(struct hm_session *s, uint32_t round, enum hm_stop_re
     if (!rc) rc = traverse(s, t, &visited, err);
     if (rc) return rc;
 
-    size_t last = s->path[visited - 1];
     struct hm_round_event event = {
         .round = round, .t = t, .tree = &s->tree, .pool = s->pool.count, .accepted = visited - 1, .rows = s->rows,
-        .full = s->tree.nodes > 1 && hm_tree_children(&s->tree, last, s->children) == 0,
+        .full = s->tree.nodes > 1 && visited - 1 == hm_tree_depth(&s->tree),
         .draft_seconds = drafted - start, .verify_seconds = verified - drafted};
     count_round(s, visited - 1, &event);
     if (s->listener->round) rc = s->listener->round(s->listener->user, &event, err);

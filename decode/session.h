@@ -27,7 +27,7 @@ struct hm_round_event {
     const struct hm_tree *tree;
     size_t pool;              // candidates drafted
     size_t accepted;          // draft tokens accepted, before any cut
-    bool full;                // the accepted path ended in a leaf
+    bool full;                // the accepted path is as deep as the tree, which has more than a root
     const float *rows;        // target rows [tree->nodes][vocab]
     double draft_seconds, verify_seconds;
 };

@@ -77,6 +77,14 @@ int64_t hm_tree_child(const struct hm_tree *tree, size_t node, int32_t token)
     return -1;
 }
 
+size_t hm_tree_depth(const struct hm_tree *tree)
+{
+    size_t deepest = 0;
+    for (size_t i = 1; i < tree->nodes; i++)
+        if (tree->depth[i] > deepest) deepest = tree->depth[i];
+    return deepest;
+}
+
 size_t hm_tree_children(const struct hm_tree *tree, size_t node, int32_t *token)
 {
     size_t count = 0;

@@ -31,6 +31,9 @@ void hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *po
 // The child of `node` that carries `token`, or -1.
 int64_t hm_tree_child(const struct hm_tree *tree, size_t node, int32_t token);
 
+// Depth of the deepest node; 0 for a root alone.
+size_t hm_tree_depth(const struct hm_tree *tree);
+
 // Tokens of the children of `node`, in node order, into token[nodes]; returns how many.
 size_t hm_tree_children(const struct hm_tree *tree, size_t node, int32_t *token);
 
