@@ -103,7 +103,8 @@ static void add_bands(struct hm_claim_figures *f, const struct hm_record_claim *
     }
 }
 
-static void add_claim(struct hm_claim_figures *f, const struct hm_record_claim *claim, enum hm_token_status status)
+static void add_claim(struct hm_claim_figures *f, const struct hm_record_step *step, const struct hm_record_claim *claim,
+                      enum hm_token_status status)
 {
     f->status[status]++;
     if (claim->has_accepts) f->accepts[claim->accepts]++;
@@ -114,6 +115,7 @@ static void add_claim(struct hm_claim_figures *f, const struct hm_record_claim *
     f->covered[claim->covered]++;
     for (int i = 0; i < 3; i++) f->verdict[i][claim->certified[i]]++;
     if (claim->has_distances) {
+        if (step->has_draft) hm_histogram_add(&f->draft, step->kl_pq.hi);
         hm_histogram_add(&f->klf, claim->level.klf.lo);
         hm_histogram_add(&f->klr, claim->level.klr.lo);
         hm_histogram_add(&f->tv, claim->level.tv.lo);
@@ -151,7 +153,7 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
     for (size_t i = 0; i < r->claim_count; i++) {
         enum hm_token_status status = hm_token_status(&step->claims[i]);
         g->status[i] = (uint8_t)status;
-        add_claim(&r->claims[i], &step->claims[i], status);
+        add_claim(&r->claims[i], step, &step->claims[i], status);
         g->undecided += undecided_answers(&step->claims[i]);
     }
     add_distances(r, step);

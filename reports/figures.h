@@ -60,6 +60,7 @@ struct hm_claim_figures {
     struct hm_band gap[HM_REPORT_BANDS], logit[HM_REPORT_BANDS]; // by p_(k) - p_(k+1); by the edge logits' difference
     uint64_t gap_steps;                           // steps in `gap`: when 0, only `logit` is known
     struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of steps with verdicts
+    struct hm_histogram draft;                    // upper ends of KL(p||q) at the same steps
     struct hm_histogram radius;                   // lower ends
 };
 

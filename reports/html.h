@@ -25,7 +25,7 @@ void hm_html_how(struct hm_output *o, const struct hm_report *r);
 // Inline pictures with titles (html_charts.c).
 void hm_chart_depths(struct hm_output *o, const struct hm_acceptance *a);
 void hm_chart_bands(struct hm_output *o, const struct hm_claim_figures *f);
-void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f, const struct hm_histogram *draft);
+void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f);
 
 // "greedy, m = tree", escaped.
 void hm_html_claim_name(struct hm_output *o, const struct hm_claim_figures *f);

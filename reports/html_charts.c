@@ -118,10 +118,10 @@ static void put_curve(struct hm_output *o, const struct plane *p, const struct h
     hm_putf(o, "H%d\"/>\n", WIDTH - RIGHT);
 }
 
-void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f, const struct hm_histogram *draft)
+void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f)
 {
     struct plane p = {-4, 1};
-    const struct hm_histogram *both[] = {&f->klf, draft};
+    const struct hm_histogram *both[] = {&f->klf, &f->draft};
     for (int i = 0; i < 2; i++) { // from the lower tenth of both to their largest, in whole powers of ten
         double low = hm_histogram_lower(both[i], hm_histogram_rank(both[i], 5, 100)), high = both[i]->most;
         if (low > 0 && floor(log10(low)) > -9 && floor(log10(low)) < p.from) p.from = (int)floor(log10(low));
@@ -129,7 +129,7 @@ void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f,
     }
     open_chart(o, HEIGHT, "Share of steps whose requirement KLf* is at least x, and share of steps whose draft has KL(p,q) of at least x");
     put_axes(o, &p);
-    put_curve(o, &p, draft, "line second");
+    put_curve(o, &p, &f->draft, "line second");
     put_curve(o, &p, &f->klf, "line");
     hm_put(o, "</svg>\n");
 }

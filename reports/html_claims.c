@@ -53,7 +53,7 @@ static void put_pictures(struct hm_output *o, const struct hm_report *r, size_t 
     hm_chart_bands(o, f);
     hm_put(o, "</div>\n<div class=\"panel\"><h3>What a draft must reach</h3><p class=\"note\"><span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"line\" d=\"M0 4H22\"/></svg>requires KLf* \xe2\x89\xa5 x</span>"
               "<span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"line second\" d=\"M0 4H22\"/></svg>this draft has KL \xe2\x89\xa5 x</span></p>");
-    if (f->klf.count && r->kl_pq.count) hm_chart_requirement(o, f, &r->kl_pq);
+    if (f->klf.count && f->draft.count) hm_chart_requirement(o, f);
     hm_put(o, "<p class=\"note\">Any draft whose KL(p\xe2\x80\x96q) stays below x at every step has at least the share of steps under the solid line at x certified. The dashed line is the draft that was used.</p></div></div>\n");
     hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Lower bounds, ");
     hm_html_claim_name(o, f);

@@ -163,6 +163,7 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
     put_histogram(o, "klf", &f->klf, LOWER, ",");
     put_histogram(o, "klr", &f->klr, LOWER, ",");
     put_histogram(o, "tv", &f->tv, LOWER, ",");
+    put_histogram(o, "draft_kl_pq", &f->draft, UPPER, ",");
     put_histogram(o, "radius", &f->radius, LOWER, ",");
     if (f->gap_steps) put_bands(o, "margin.gap", HM_GAP_EDGES, f->gap);
     else put_bands(o, "edge_logits", HM_LOGIT_EDGES, f->logit);

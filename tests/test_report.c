@@ -109,7 +109,7 @@ static void figures_are_the_hand_worked_ones(void **state)
         {"claims.0.status.certified", 1}, {"claims.0.status.covered_not_certified", 1}, {"claims.0.status.not_covered", 1},
         {"claims.0.status.no_draft", 3}, {"claims.0.status.undecided", 1}, {"claims.0.status.vacuous", 0},
         {"claims.0.verdicts.klf.yes", 1}, {"claims.0.verdicts.klf.undecided", 1}, {"claims.0.verdicts.tv.no", 4},
-        {"claims.0.radius.count", 4}, {"claims.0.radius.min", 0.5}, {"claims.0.radius.q50", 0.5}, {"claims.0.klf.max", 0.25},
+        {"claims.0.radius.count", 4}, {"claims.0.radius.min", 0.5}, {"claims.0.radius.q50", 0.5}, {"claims.0.klf.max", 0.25}, {"claims.0.draft_kl_pq.count", 4}, {"claims.1.draft_kl_pq.max", 0.125},
         {"claims.0.bands.band.4.steps", 3}, {"claims.0.bands.band.4.certified", 1}, // margin.gap 5/16 lies in [0.2, 0.4)
         {"claims.1.certified", 2}, {"claims.1.status.vacuous", 1}, {"claims.1.status.inapplicable", 1}, {"claims.1.status.no_draft", 3},
         {"claims.1.status.certified", 2}, {"claims.1.verdicts.klr.inapplicable", 1}, {"claims.1.bands.band.4.steps", 2},
