@@ -181,6 +181,12 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
     return hm_keep_step(g, step, line);
 }
 
+static void add_node(struct hm_gather *g, const struct hm_record_step *node)
+{
+    g->report->nodes++;
+    for (size_t i = 0; i < node->claim_count; i++) g->undecided += undecided_answers(&node->claims[i]);
+}
+
 static void add_end(struct hm_gather *g, const struct hm_record_end *end)
 {
     struct hm_report_log *log = &g->report->logs[g->log];
@@ -200,7 +206,7 @@ static hm_status add_records(struct hm_gather *g)
         if (record.kind == HM_RECORD_SEQUENCE) rc = add_sequence(g, record.sequence);
         if (record.kind == HM_RECORD_ROUND) add_round(g, record.round);
         if (record.kind == HM_RECORD_STEP) rc = add_step(g, record.step, record.line);
-        if (record.kind == HM_RECORD_NODE) g->report->nodes++;
+        if (record.kind == HM_RECORD_NODE) add_node(g, record.step);
         if (record.kind == HM_RECORD_END) add_end(g, record.end);
         if (rc) return rc;
     }

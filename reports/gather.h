@@ -17,7 +17,7 @@ struct hm_gather {
     bool round_ended;                   // its continuation or the end of the sequence was seen
     struct hm_report_group *category;   // of the open sequence
     struct hm_kept_sequence *kept;      // of the open sequence; NULL beyond the limit
-    uint64_t undecided;                 // answers `undecided` seen in the log's steps
+    uint64_t undecided;                 // answers `undecided` seen in the log's steps and nodes
     bool finished;                      // the open sequence has its finish (true before the first one)
     uint8_t *status;                    // enum hm_token_status of each claim of the current step [claim_count]
 };
