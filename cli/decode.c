@@ -87,6 +87,18 @@ struct decode {
     bool progress_shown;
 };
 
+// ---- progress: on a terminal only, in one line that is wiped
+
+static bool shows_progress(const struct decode *d)
+{
+    return !d->options.quiet && isatty(STDERR_FILENO);
+}
+
+static void say(const struct decode *d, const char *what, const char *name)
+{
+    if (shows_progress(d)) fprintf(stderr, "\r\033[K%s%s%s", what, *name ? " " : "", name);
+}
+
 // ---- opening
 
 static hm_status load_prompts(struct decode *d, struct hm_error *err)
@@ -111,6 +123,7 @@ static hm_status open_draft(struct decode *d, struct hm_error *err)
     const struct hm_decode_options *o = &d->options;
     if (strcmp(o->drafter, "ngram") == 0) return hm_drafter_open_ngram(&d->drafter, err);
     if (!o->draft) return HM_OK;
+    say(d, "loading", o->draft);
     hm_status rc = hm_model_open(o->draft, d->device, &d->draft, err);
     if (!rc) rc = hm_tokenizer_open(o->draft, &d->draft_tokenizer, err);
     if (!rc) rc = check_vocabulary(o->draft, d->draft_tokenizer, d->draft, err);
@@ -136,6 +149,7 @@ static void choose_eos(struct decode *d)
 static hm_status open_models(struct decode *d, struct hm_error *err)
 {
     const struct hm_decode_options *o = &d->options;
+    say(d, "loading", o->model);
     hm_status rc = hm_device_open_cpu((unsigned)o->threads, HM_ISA_BEST, &d->device, err);
     if (!rc) rc = hm_model_open(o->model, d->device, &d->target, err);
     if (!rc) rc = hm_tokenizer_open(o->model, &d->tokenizer, err);
@@ -184,6 +198,7 @@ static hm_status open_all(struct decode *d, struct hm_error *err)
     if (!rc && d->options.certified)
         rc = hm_stamping_open(&d->options, hm_model_info(d->target), d->draft ? hm_model_info(d->draft) : NULL, d->drafter,
                               d->tokenizer, d->device, &d->stamping, err);
+    say(d, "", "");
     return rc;
 }
 
@@ -284,7 +299,7 @@ static hm_status run_turn(struct decode *d, uint32_t sequence, const struct hm_p
         .step = on_step,
         .node = d->stamping.stamper && d->options.all_nodes ? on_node : NULL,
         .text = d->options.json ? NULL : on_text,
-        .prefill = !d->options.quiet && isatty(STDERR_FILENO) ? on_prefill : NULL,
+        .prefill = shows_progress(d) ? on_prefill : NULL,
         .interrupted = &interrupted,
     };
     struct hm_answer answer = {.sequence = sequence, .turn = turn, .prompt = prompt, .prompt_tokens = c->length};
@@ -329,11 +344,13 @@ static int finish(struct decode *d, hm_status rc, struct hm_error *err)
     struct hm_stamp_summary stamps = {0};
     if (d->stamping.stamper) {
         struct hm_error late;
+        say(d, "certifying the last tokens", "");
         hm_status closed = hm_stamper_close(d->stamping.stamper, &stamps, &late);
         if (closed && !rc) {
             rc = closed;
             *err = late;
         }
+        say(d, "", "");
     }
     if (!rc) rc = hm_print_summary(&d->options, d->target, d->draft, &d->counts, &stamps, &d->check, interrupted, err);
     hm_stamp_summary_clear(&stamps);
