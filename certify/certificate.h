@@ -70,7 +70,10 @@ struct hm_claim_query {
     size_t draft_vocab_size;
 };
 
-// Computes one claim. With children that are not the first m of q in q's order, the verdicts are INAPPLICABLE.
+// Computes one claim. Both rows have the target's vocabulary; a draft of a smaller one has -inf outside D. The first of
+// these that holds decides all three verdicts: the children are not the first m of q (INAPPLICABLE), k is undecided
+// (UNDECIDED; k then counts the tokens surely in A), k = 0 (NO), k + m > V (VACUOUS). Otherwise D < D* is decided
+// exactly: an infinite divergence is never below, a finite one is below an infinite level, equality is NO.
 hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out, struct hm_error *err);
 
 // Certified by this claim's verdicts? (`yes` for any divergence)

@@ -174,6 +174,24 @@ static void identities_are_no_and_their_neighbours_are_not(void **state)
     assert_verdicts(claim_on("greedy", tied, tied, 3, 1), NO, NO, NO);
 }
 
+// The identity itself: one of two equally likely tokens is raised, neither none nor both.
+static void the_witness_raises_the_right_number_of_ties(void **state)
+{
+    (void)state;
+    float l[] = {2, 0, 0, -1}, drafts[][4] = {{1, 0, 0, -1}, {1, 1, 0, -1}, {1, 0, 1, -1}, {1, 1, 1, -1}, {1, 1, 0, -1.5f}};
+    const bool expected[] = {false, true, true, false, false};
+    struct hm_row *p = open_row(l, 4, "1");
+    for (size_t i = 0; i < 5; i++) {
+        struct hm_row *q = open_row(drafts[i], 4, "1");
+        struct hm_error err;
+        bool attained;
+        assert_int_equal(hm_claim_attains(p, q, 1, 1, HM_REVERSE, &attained, &err), HM_OK);
+        assert_int_equal(attained, expected[i]);
+        hm_row_close(q);
+    }
+    hm_row_close(p);
+}
+
 // Both uniform: every value is the logarithm of a rational. KLf* = (1/2) ln 4 meets KL = ln 2 without q being a witness.
 static void uniform_rows_meet_by_arithmetic(void **state)
 {
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test(certified_implies_covered),
         cmocka_unit_test(the_witness_is_the_border),
         cmocka_unit_test(identities_are_no_and_their_neighbours_are_not),
+        cmocka_unit_test(the_witness_raises_the_right_number_of_ties),
         cmocka_unit_test(uniform_rows_meet_by_arithmetic),
         cmocka_unit_test(infinite_divergences),
         cmocka_unit_test(children_must_be_the_first_of_q),
