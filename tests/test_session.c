@@ -189,7 +189,7 @@ static void match_equals_plain_decoding(void **state)
                             .temperature = test_below(&random, 2) ? "0.8" : "0", .width = 1 + test_below(&random, 5),
                             .depth = test_below(&random, 5), .budget = test_below(&random, 30),
                             .cap = test_below(&random, 3), .seed = test_random(&random)};
-        if (s.temperature[2] && test_below(&random, 2)) {
+        if (s.temperature[1] && test_below(&random, 2)) {
             s.top_k = 5 + test_below(&random, 20);
             s.top_p = "9/10";
         }
