@@ -183,6 +183,8 @@ static void check_thresholds(struct ck *c, const cJSON *claim, const struct ck_n
     for (int i = 0; i < 2; i++) // Pinsker, with room for this line's own rounding
         if (!c->failed && star[2][0] > 0 && 2 * star[2][0] * star[2][0] * (1 - 0x1p-40) > star[i][1])
             ck_refute(c, names[i], "expected at least 2 tv^2, found [%a, %a]", star[i][0], star[i][1]);
+    if (!c->header.margin && cJSON_HasObjectItem(claim, "margin"))
+        ck_refute(c, "margin", "expected none: the header says so");
     if (!c->header.margin || c->failed) return;
     const cJSON *margin = ck_object(c, claim, "margin");
     size_t outer = strlen(c->prefix);

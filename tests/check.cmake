@@ -1,0 +1,1 @@
+hallmark_test(check_mutations tests/test_check_support.c)
