@@ -1,1 +1,10 @@
+# The checker reads the golden logs in tests/data/logs; tools/make_log.py wrote them.
+hallmark_test(check tests/test_check_support.c)
 hallmark_test(check_mutations tests/test_check_support.c)
+
+# The corpus of its fuzz target, replayed.
+add_executable(fuzz_check tests/fuzz/fuzz_check.c tests/fuzz/driver.c)
+target_link_libraries(fuzz_check PRIVATE hallmark)
+file(GLOB corpus tests/fuzz/corpus/check/*)
+add_test(NAME fuzz_check COMMAND fuzz_check ${corpus})
+set_tests_properties(fuzz_check PROPERTIES WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -177,7 +177,7 @@ static const struct {
 enum { SORTS = 4096 };
 static size_t most;
 static struct {
-    char path[96];
+    char path[256];
     size_t made[MUTATIONS];
 } sorts[SORTS];
 
@@ -338,6 +338,9 @@ static void judge(const char *path, enum mutation how, size_t line, const char *
         printf("%s line %zu: %s (%s): not named: %s\n", current->name, line + 1, path, names[how], r.message);
     }
     if (!may && strcmp(current->name, "special") == 0 && strstr(path, ".tied_")) may = "equal tokens fall either way";
+    if (!may && strcmp(current->name, "stopped") == 0 &&
+        (strcmp(path, "header.nodes") == 0 || strcmp(path, "header.margin") == 0))
+        may = "a log without trees and levels";
     if (strstr(path, ".shard")) assert_int_not_equal(r.kind, HM_CHECK_PROVED);
     if (may) {
         tally.free_caught += refuted;
@@ -425,7 +428,7 @@ static void without_rows(void **state)
     test_drop_rows();
     structural = true;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
-        for (int j = 0; test_logs[j]; j += 3) {
+        for (int j = 0; j < test_log_count; j += 3) {
             int at[16] = {0};
             current = test_log_read(test_logs[j]);
             only = kept[i];

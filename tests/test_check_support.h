@@ -15,6 +15,7 @@ struct test_log {
 };
 
 extern const char *const test_logs[]; // names of the golden logs, then NULL
+extern const int test_log_count;
 
 struct test_log *test_log_read(const char *name); // from tests/data/logs/good; fails the test when it cannot
 void test_log_free(struct test_log *log);
