@@ -242,6 +242,78 @@ static void a_skipped_rule_is_found(void **state)
     test_log_free(log);
 }
 
+// Every other token in place of a first draw, in a log that claims nothing: only the random number can tell.
+static size_t wrong_draws(const char *name)
+{
+    struct test_log *log = test_log_read(name);
+    size_t tried = 0;
+    for (size_t i = 0; i < log->count; i++) {
+        if (!cJSON_HasObjectItem(log->line[i], "claims")) continue;
+        cJSON_ReplaceItemInObjectCaseSensitive(log->line[i], "claims", cJSON_CreateArray());
+        test_log_refresh(log, i);
+    }
+    for (size_t i = 0; i < log->count; i++) {
+        const cJSON *source = cJSON_GetObjectItemCaseSensitive(log->line[i], "source");
+        if (!source || strcmp(source->valuestring, "prefill") != 0) continue;
+        cJSON *token = member(log->line[i], "token");
+        double was = token->valuedouble;
+        for (int other = 0; other < 12; other++, tried++) {
+            cJSON_SetNumberValue(token, other);
+            test_log_refresh(log, i);
+            test_log_write(log, test_path("draw.jsonl"), -1);
+            if (other != was) expect(test_path("draw.jsonl"), NULL, 1, ": token: expected the draw at t 0");
+        }
+        cJSON_SetNumberValue(token, was);
+        test_log_refresh(log, i);
+    }
+    test_log_free(log);
+    return tried;
+}
+
+static void a_wrong_draw_is_found(void **state)
+{
+    (void)state;
+    test_copy_rows();
+    assert_int_equal(wrong_draws("sampled"), 24);
+    assert_int_equal(wrong_draws("processed"), 12);
+}
+
+// A size of A(p) one too small or too large, with the edge that goes with it.
+static void a_wrong_k_is_found(void **state)
+{
+    (void)state;
+    struct test_log *log = test_log_read("rules");
+    size_t tried = 0;
+    test_copy_rows();
+    for (size_t i = 1; i < log->count; i++) {
+        cJSON *claim, *claims = cJSON_GetObjectItemCaseSensitive(log->line[i], "claims");
+        const cJSON *top = cJSON_GetObjectItemCaseSensitive(log->line[i], "top");
+        cJSON_ArrayForEach(claim, claims)
+        {
+            double k = member(claim, "k")->valuedouble;
+            cJSON *edge = cJSON_Duplicate(member(claim, "edge"), 1);
+            for (int step = -1; step <= 1; step += 2) {
+                int at = (int)k + step; // the claimed size
+                if (at < 1 || at >= cJSON_GetArraySize(top)) continue;
+                cJSON *forged = cJSON_CreateArray();
+                cJSON_AddItemToArray(forged, cJSON_Duplicate(cJSON_GetArrayItem(top, at - 1), 1));
+                cJSON_AddItemToArray(forged, cJSON_Duplicate(cJSON_GetArrayItem(top, at), 1));
+                cJSON_SetNumberValue(member(claim, "k"), at);
+                cJSON_ReplaceItemInObjectCaseSensitive(claim, "edge", forged);
+                test_log_refresh(log, i);
+                test_log_write(log, test_path("k.jsonl"), -1);
+                expect(test_path("k.jsonl"), NULL, 1, "].k: expected");
+                tried++;
+            }
+            cJSON_SetNumberValue(member(claim, "k"), k);
+            cJSON_ReplaceItemInObjectCaseSensitive(claim, "edge", edge);
+            test_log_refresh(log, i);
+        }
+    }
+    assert_true(tried > 20);
+    test_log_free(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(golden_logs_are_proved),
@@ -252,7 +324,9 @@ int main(void)
                                        cmocka_unit_test(shards_are_not_trusted),
                                        cmocka_unit_test(certified_implies_covered),
                                        cmocka_unit_test(undecided_stays_undecided),
-                                       cmocka_unit_test(a_skipped_rule_is_found)};
+                                       cmocka_unit_test(a_skipped_rule_is_found),
+                                       cmocka_unit_test(a_wrong_draw_is_found),
+                                       cmocka_unit_test(a_wrong_k_is_found)};
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();
     return rc;

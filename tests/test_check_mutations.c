@@ -171,6 +171,13 @@ static const struct {
     {"header.top", "top"},
     {"step.m", "m"},
     {"header.margin", "margin"},
+    {"step.index", "draft_row"},
+    {"step.sha256", "draft_row"},
+    {"node.index", "draft_row"},
+    {"node.sha256", "draft_row"},
+    {"step.claims", "rule"},
+    {"node.claims", "rule"},
+    {"end.verdicts", "rule"},
 };
 
 // At most so many mutants of one sort at one path of one log: a log has many equal records. HM_LONG=1 tries all.
@@ -216,21 +223,19 @@ static const char *free_to(const char *path)
     return NULL;
 }
 
-// Does the message name the last key of the path, any key above it, or a field derived from it?
+// Does the message name the last key of the path, or a field derived from it?
 static bool named(const char *path, const char *message)
 {
-    char field[128] = "", copy[256], record[16];
-    const char *at = strstr(message, ": ");
-    if (at) snprintf(field, sizeof field, "%.*s", (int)strcspn(at + 2, " "), at + 2);
-    snprintf(record, sizeof record, "%.*s", (int)strcspn(path, "."), path);
-    snprintf(copy, sizeof copy, "%s", path);
-    for (char *key = strtok(copy, ".[]"), *first = key; key; key = strtok(NULL, ".[]")) {
-        char full[128];
-        if (key != first && strstr(field, key)) return true;
-        snprintf(full, sizeof full, "%s.%s", record, key);
-        for (size_t i = 0; i < sizeof derived / sizeof derived[0]; i++)
-            if (strcmp(derived[i].path, full) == 0 && strstr(field, derived[i].field)) return true;
-    }
+    char field[128] = "", key[128], full[160];
+    const char *at = strstr(message, ": "), *dot = strrchr(path, '.');
+    if (at) snprintf(field, sizeof field, "%.*s", (int)strcspn(at + 2, ":"), at + 2);
+    const char *last = strrchr(field, '.');
+    last = last ? last + 1 : field;
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(dot + 1, "["), dot + 1);
+    if (strcmp(last, key) == 0) return true;
+    snprintf(full, sizeof full, "%.*s.%s", (int)strcspn(path, "."), path, key);
+    for (size_t i = 0; i < sizeof derived / sizeof derived[0]; i++)
+        if (strcmp(derived[i].path, full) == 0 && strcmp(last, derived[i].field) == 0) return true;
     return false;
 }
 
