@@ -5,6 +5,10 @@
 #ifndef HM_BASE_ERROR_H
 #define HM_BASE_ERROR_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum hm_status {
     HM_OK = 0,
     HM_USAGE,       // the caller asked for something that is not possible (a flag, a combination)
@@ -27,5 +31,9 @@ hm_status hm_fail(struct hm_error *err, hm_status code, const char *format, ...)
 
 // Puts "prefix: " before the message already in err; returns err->code. For callers that know the file name.
 hm_status hm_fail_prefix(struct hm_error *err, const char *prefix);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

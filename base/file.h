@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // A file mapped read-only. A mapping of an empty file has data == NULL and size == 0.
 struct hm_map {
     const uint8_t *data;
@@ -23,5 +27,9 @@ hm_status hm_file_read(const char *path, size_t limit, char **text, size_t *size
 
 // "dir/name" in fresh memory (the caller frees it), or NULL when memory is short.
 char *hm_path_join(const char *dir, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

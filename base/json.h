@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Parses size bytes. The caller frees *out with cJSON_Delete. `where` names the document in errors (a path, "line 7").
 hm_status hm_json_parse(const char *where, const char *text, size_t size, cJSON **out, struct hm_error *err);
 
@@ -33,5 +37,9 @@ const cJSON *hm_json_find(const cJSON *in, const char *key);
 
 // What a value is, for messages: "a string", "a number", "null", "nothing", ...
 const char *hm_json_kind(const cJSON *value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

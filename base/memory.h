@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // *out = a * b, or a + b; false (and *out untouched) when the result does not fit.
 bool hm_mul_size(size_t a, size_t b, size_t *out);
 bool hm_add_size(size_t a, size_t b, size_t *out);
@@ -16,5 +20,9 @@ void *hm_calloc(size_t count, size_t size);
 // Grows *array (capacity *capacity elements of the given size) so that it can hold `need` elements; doubles.
 // false when memory is short: the array is then unchanged and still the caller's.
 bool hm_grow(void **array, size_t *capacity, size_t need, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 
 #include <gmp.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_rational {
     mpq_t value; // canonical form
 };
@@ -28,5 +32,9 @@ char *hm_rational_text(const struct hm_rational *r);
 
 double hm_rational_double(const struct hm_rational *r); // rounded toward zero, for display only
 int hm_rational_sign(const struct hm_rational *r);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { HM_SHA256_BYTES = 32, HM_SHA256_HEX = 65 }; // HEX counts the terminating zero
 
 struct hm_sha256; // a hash in progress
@@ -21,5 +25,9 @@ hm_status hm_sha256(const void *data, size_t size, uint8_t digest[HM_SHA256_BYTE
 
 // Lower-case hexadecimal digits and a terminating zero.
 void hm_sha256_hex(const uint8_t digest[HM_SHA256_BYTES], char hex[HM_SHA256_HEX]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

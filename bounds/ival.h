@@ -2,6 +2,10 @@
 #ifndef HM_BOUNDS_IVAL_H
 #define HM_BOUNDS_IVAL_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // lo <= value <= hi. Ends may be infinite; never NaN. An unknown real number is the whole line.
 struct hm_ival {
     double lo, hi;
@@ -9,5 +13,9 @@ struct hm_ival {
 
 // Answers to an exact question (docs/theory.md §8). UNDECIDED is never counted as either of the others.
 enum hm_verdict { HM_NO, HM_YES, HM_UNDECIDED };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

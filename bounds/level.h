@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // The part of a row that the levels depend on. 1 <= k, 1 <= m, k + m <= the row's length; everything is borrowed.
 struct hm_level_problem {
     const struct hm_weights *weights;
@@ -41,5 +45,9 @@ struct hm_margin_values {
 void hm_margin_values_init(struct hm_margin_values *v, mpfr_prec_t precision);
 void hm_margin_values_clear(struct hm_margin_values *v);
 void hm_margin_bounds(const struct hm_level_problem *problem, struct hm_margin_values *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 #include <mpfr.h>
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { HM_PRECISION_FIRST = 128, HM_PRECISION_LAST = 4096 }; // the ladder of theory.md §8: doubling
 
 struct hm_mpi {
@@ -55,5 +59,9 @@ struct hm_ival hm_mpi_ival(const struct hm_mpi *x);      // rounded outward to d
 struct hm_ival hm_mpi_ival_wide(const struct hm_mpi *x); // and one more unit outward at each finite end
 // Narrow enough to hand out: the width is at most 2^-48 of the larger end, or 2^-80.
 bool hm_mpi_narrow(const struct hm_mpi *x);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // low[i] <= w_i <= low[i] (1 + 2^(2-precision)); exact where low[i] is 1 or logit i is -inf. A "remote" token, finite
 // but 2^28 nats or more below the top, has low[i] = 0 and w_i < 2^-(2^28).
 struct hm_weights {
@@ -47,5 +51,9 @@ struct hm_crossing {
 };
 struct hm_crossing hm_weights_cross(const struct hm_weights *w, const int32_t *tokens, size_t count,
                                     const struct hm_mpi *target, enum hm_crossing_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // KLf*, KLr* and TV* of docs/theory.md §2 with their witness: p outside the tied set, the level inside.
 struct hm_level {
     struct hm_ival klf, klr, tv;   // nats, nats, share; +inf when coverage cannot fail (k + m > V)
@@ -78,5 +82,9 @@ hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out
 
 // Certified by this claim's verdicts? (`yes` for any divergence)
 bool hm_claim_certified(const struct hm_claim *claim);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

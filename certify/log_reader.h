@@ -19,6 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     HM_LOG_LONGEST_LINE = 16 << 20, // bytes; a step takes about 1 KB, a prompt of a million tokens 8 MB
     HM_LOG_MOST_RULES = 64,
@@ -169,5 +173,9 @@ enum hm_log_state hm_log_reader_state(const struct hm_log_reader *reader);
 
 // The chain value of the last whole line read (64 hexadecimal digits); it was read, not checked.
 const char *hm_log_reader_chain(const struct hm_log_reader *reader);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

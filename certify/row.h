@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_row;
 
 // Borrows logits [vocab] until hm_row_close; vocab >= 2, temperature > 0. HM_RANGE "logit 17: ..." for NaN, +inf, or a
@@ -55,5 +59,9 @@ hm_status hm_row_distance(struct hm_row *p, struct hm_row *q, struct hm_row_dist
 // E = sum of (q_i - p_i)^+ over the first k tokens of p's order: with k = |A(p)| of a nucleus, what nucleus speculative
 // decoding adds to standard acceptance and to TV (docs/theory.md §5).
 hm_status hm_row_excess(struct hm_row *p, struct hm_row *q, size_t k, struct hm_ival *out, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

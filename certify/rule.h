@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum hm_rule_kind {
     HM_RULE_GREEDY,         // greedy
     HM_RULE_ADDITIVE,       // additive:EPS            0 <= EPS < 1
@@ -45,5 +49,9 @@ hm_status hm_rule_accepts(const struct hm_rule *rule, struct hm_row *row, int32_
 // k = |A(p)|, with *decided HM_UNDECIDED when some membership was (k then counts the certain ones).
 hm_status hm_rule_count(const struct hm_rule *rule, struct hm_row *row, size_t *k, enum hm_verdict *decided,
                         struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

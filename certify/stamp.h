@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_stamper;
 
 // A model as the header names it.
@@ -138,5 +142,9 @@ hm_status hm_stamper_step(struct hm_stamper *s, const struct hm_log_step *step, 
 // is filled also on failure, with what was written, and cleared by hm_stamp_summary_clear in any case.
 hm_status hm_stamper_close(struct hm_stamper *s, struct hm_stamp_summary *summary, struct hm_error *err);
 void hm_stamp_summary_clear(struct hm_stamp_summary *summary);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // How tokens are chosen. Borrowed parts outlive the decode.
 struct hm_acceptance {
     const struct hm_rule *rule;                   // NULL: match
@@ -30,5 +34,9 @@ struct hm_decision {
 // order; none at the traversal's cap). HM_RANGE for a row that is not a distribution, naming the logit.
 hm_status hm_accept(const struct hm_acceptance *how, const float *row, size_t vocab, uint32_t sequence, uint32_t t,
                     const int32_t *children, size_t child_count, struct hm_decision *out, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

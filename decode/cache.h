@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_cache;
 struct hm_model;
 
@@ -33,5 +37,9 @@ hm_status hm_cache_commit(struct hm_cache *cache, const uint32_t *path, size_t n
 // Keeps the first `length` committed tokens (all of them when length is larger) and no scratch rows.
 void hm_cache_truncate(struct hm_cache *cache, size_t length);
 void hm_cache_drop_scratch(struct hm_cache *cache);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

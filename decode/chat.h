@@ -7,6 +7,10 @@
 
 #include "decode/tokenizer.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum hm_chat_format {
     HM_CHAT_CHATML, // <|im_start|>role\ncontent<|im_end|>\n; no system message unless one is given
     HM_CHAT_SMOLLM, // ChatML with SmolLM2's default system message
@@ -31,5 +35,9 @@ hm_status hm_chat_render(const struct hm_tokenizer *tokenizer, enum hm_chat_form
 
 // The token that ends an assistant's turn in this format ("<|im_end|>", "<|eot_id|>").
 int32_t hm_chat_end(const struct hm_tokenizer *tokenizer, enum hm_chat_format format);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

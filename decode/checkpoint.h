@@ -10,6 +10,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_checkpoint;
 
 hm_status hm_checkpoint_open(const char *dir, struct hm_checkpoint **out, struct hm_error *err);
@@ -32,5 +36,9 @@ hm_status hm_checkpoint_need(const struct hm_checkpoint *checkpoint, const char 
 // again by path, size, inode and times of change of every weight file. HALLMARK_CACHE=off keeps none. A cache that
 // cannot be read or written is no error: the hash is then computed.
 hm_status hm_checkpoint_hash(const struct hm_checkpoint *checkpoint, char hex[65], struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { HM_EOS_MOST = 16 };
 
 enum hm_rope_kind { HM_ROPE_PLAIN, HM_ROPE_LLAMA3 };
@@ -49,5 +53,9 @@ struct hm_config {
 // HM_UNSUPPORTED for what is recognised but not computed here (other architectures, RoPE scalings, sliding windows,
 // quantised weights), HM_FORMAT, HM_RANGE and HM_SHAPE for the rest; the message names the file and the key.
 hm_status hm_config_read(const char *dir, struct hm_config *out, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_model;
 
 // Every drafter structure begins with this.
@@ -38,5 +42,9 @@ hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size
 hm_status hm_drafter_open_ngram(struct hm_drafter **out, struct hm_error *err);
 
 void hm_drafter_close(struct hm_drafter *drafter); // NULL is allowed
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

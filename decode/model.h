@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_model_info {
     const char *name;         // last component of the folder's path
     const char *architecture; // as in config.json, e.g. "Qwen3ForCausalLM"
@@ -63,5 +67,9 @@ hm_status hm_model_forward(struct hm_model *model, struct hm_cache *cache, const
 hm_status hm_model_prefill(struct hm_model *model, struct hm_cache *cache, const int32_t *token, size_t count,
                            float *logits, void (*progress)(void *user, size_t done, size_t total), void *user,
                            struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_candidate {
     int32_t token;
     int32_t parent;  // index in the pool, -1: child of the root
@@ -50,5 +54,9 @@ void hm_pool_advance(struct hm_pool *pool);
 
 // Writes the indices of the best candidates with a finite score, best first; returns how many (at most `most`).
 size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

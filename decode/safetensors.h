@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { HM_TENSOR_RANK_MOST = 8, HM_TENSOR_SHAPE_TEXT = 200 };
 
 // One tensor of a file; name and data belong to the file and live until it is closed.
@@ -42,5 +46,9 @@ void hm_shape_text(size_t rank, const size_t *shape, char text[HM_TENSOR_SHAPE_T
 
 // The type as one the kernels compute with: HM_UNSUPPORTED, naming path and tensor, unless it is F32, F16 or BF16.
 hm_status hm_tensor_dtype(const struct hm_tensor *tensor, const char *path, enum hm_dtype *out, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Starts as {.strings = ..., .count = ...}; cleared with hm_stop_clear.
 struct hm_stop {
     const char *const *strings; // borrowed [count], none empty
@@ -23,5 +27,9 @@ hm_status hm_stop_push(struct hm_stop *stop, const char *text, size_t size, bool
 // Releases everything that is held: the stream has ended without a stop string.
 void hm_stop_flush(struct hm_stop *stop);
 void hm_stop_clear(struct hm_stop *stop);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

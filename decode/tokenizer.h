@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_tokenizer;
 
 // What encoding does with the text of an added token ("<|im_end|>") inside the text.
@@ -78,5 +82,9 @@ size_t hm_utf8_flush(struct hm_utf8_stream *stream, char *out);
 // or a tokenizer with more ids than its model has rows.
 hm_status hm_tokenizer_same_text(const struct hm_tokenizer *target, int32_t target_rows,
                                  const struct hm_tokenizer *draft, int32_t draft_rows, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,10 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Writes the `most` first tokens of the row's order (larger logit first, equal logits by smaller id; NaN last) with
 // their log-softmax values, all NaN when the row holds a NaN or +inf or only -inf; returns how many (most, or fewer when
 // the row is shorter). The same bits on every machine:
 // plain float arithmetic in a fixed order. Reads the row three times: 12 bytes and about 20 operations a logit.
 size_t hm_topk(const float *logits, size_t vocab, size_t most, int32_t *token, float *logq);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_tree {
     size_t nodes;          // root included
     size_t capacity;       // room in each array, root included
@@ -36,5 +40,9 @@ size_t hm_tree_depth(const struct hm_tree *tree);
 
 // Tokens of the children of `node`, in node order, into token[nodes]; returns how many.
 size_t hm_tree_children(const struct hm_tree *tree, size_t node, int32_t *token);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

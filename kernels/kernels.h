@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum hm_dtype { HM_F32, HM_F16, HM_BF16 };
 size_t hm_dtype_bytes(enum hm_dtype dtype);
 const char *hm_dtype_name(enum hm_dtype dtype); // "F32", "F16", "BF16" as in safetensors
@@ -132,5 +136,9 @@ struct hm_device {
 // variable HALLMARK_ISA=portable|avx2|avx512 narrows it). HM_UNSUPPORTED when the machine lacks the ISA asked for.
 hm_status hm_device_open_cpu(unsigned threads, enum hm_isa isa, struct hm_device **out, struct hm_error *err);
 void hm_device_close(struct hm_device *device); // NULL is allowed
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

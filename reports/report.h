@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_report;
 
 hm_status hm_report_open(struct hm_report **out, struct hm_error *err);
@@ -25,5 +29,9 @@ bool hm_report_truncated(const struct hm_report *report);
 hm_status hm_report_write_html(const struct hm_report *report, const char *path, struct hm_error *err);
 hm_status hm_report_write_markdown(const struct hm_report *report, const char *path, struct hm_error *err);
 hm_status hm_report_write_json(const struct hm_report *report, const char *path, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,6 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum hm_check_kind { HM_CHECK_PROVED, HM_CHECK_CONSISTENT, HM_CHECK_REFUTED, HM_CHECK_UNDECIDED, HM_CHECK_UNREADABLE };
 
 struct hm_check_options {
@@ -39,5 +43,9 @@ struct hm_check_result {
 
 // Checks one log. Memory does not grow with the length of the log. options may be NULL. Returns result->exit_code.
 int hm_check_log(const char *path, const struct hm_check_options *options, struct hm_check_result *result);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
