@@ -44,6 +44,7 @@ hm_status hm_decode_check(struct hm_session *plain, const struct hm_answer *answ
     }
     result->compared++;
     result->tokens += count;
+    result->seconds += counts.seconds;
     if (!c.parted) return HM_OK;
     if (result->different++ == 0) {
         result->sequence = answer->sequence;

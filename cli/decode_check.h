@@ -20,6 +20,7 @@ struct hm_answer {
 struct hm_check_result {
     uint64_t compared, different; // sequences
     uint64_t tokens;              // compared
+    double seconds;               // of plain decoding, after the prompts
     // The first difference.
     uint32_t sequence, t;
     int32_t ours, plain;          // tokens; -1 where one text had ended

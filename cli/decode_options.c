@@ -139,7 +139,7 @@ static hm_status add_m(const char *text, struct hm_decode_options *o, struct hm_
 {
     uint64_t m = HM_M_TREE;
     if (o->m_count == HM_MOST_M) return hm_fail(err, HM_USAGE, "--m: expected at most %d values", HM_MOST_M);
-    hm_status rc = strcmp(text, "tree") == 0 ? HM_OK : parse_count("m", text, 1, 1000000, &m, err);
+    hm_status rc = strcmp(text, "tree") == 0 ? HM_OK : parse_count("m (or tree)", text, 1, 1000000, &m, err);
     for (size_t i = 0; i < o->m_count && !rc; i++)
         if (o->m[i] == m) rc = hm_fail(err, HM_USAGE, "--m: \"%s\" was given twice", text);
     if (!rc) o->m[o->m_count++] = (uint32_t)m;
@@ -222,7 +222,7 @@ static hm_status check_prompts(const struct hm_decode_options *o, struct hm_erro
 // Combinations, and the defaults that depend on other flags.
 static hm_status settle(struct hm_decode_options *o, struct hm_error *err)
 {
-    if (!o->model) return hm_fail(err, HM_USAGE, "--model: expected the folder of a checkpoint, found none");
+    if (!o->model) return hm_fail(err, HM_USAGE, "--model: expected the folder of a checkpoint, found none (hallmark decode --help)");
     hm_status rc = check_prompts(o, err);
     if (rc) return rc;
     if (!o->drafter) o->drafter = o->draft ? "standalone" : "none";
@@ -244,8 +244,8 @@ static hm_status settle(struct hm_decode_options *o, struct hm_error *err)
         rc = text ? add_rule(text, o, err) : hm_fail(err, HM_MEMORY, "out of memory for a rule");
         free(text);
     }
-    // Without a draft tree the claim "the first m proposals" needs an m of its own.
-    if (o->m_count == 0) o->m[o->m_count++] = strcmp(o->drafter, "none") == 0 ? 1 : HM_M_TREE;
+    // Without draft rows nothing is certified, and a fixed m says at every step what a draft would have to reach.
+    if (o->m_count == 0) o->m[o->m_count++] = standalone ? HM_M_TREE : 1;
     return rc;
 }
 

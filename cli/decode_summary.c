@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static hm_status print_object(cJSON *object, struct hm_error *err)
 {
@@ -36,6 +37,12 @@ hm_status hm_print_answer(const struct hm_answer *answer, struct hm_error *err)
 static double ratio(double a, double b)
 {
     return b > 0 ? a / b : 0;
+}
+
+// Tokens that rounds emitted, per round.
+static double tokens_per_round(const struct hm_session_counts *c)
+{
+    return ratio((double)(c->tokens - c->prefills), (double)c->rounds);
 }
 
 // ---- for machines
@@ -81,9 +88,10 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
     cJSON_AddNumberToObject(s, "accepted", (double)c->accepted);
     cJSON_AddNumberToObject(s, "drafted", (double)c->drafted);
     cJSON_AddNumberToObject(s, "verified", (double)c->verified);
+    cJSON_AddNumberToObject(s, "rounds_with_tree", (double)c->trees);
     cJSON_AddNumberToObject(s, "full_rounds", (double)c->full);
     cJSON_AddNumberToObject(s, "mean_accepted", ratio((double)c->accepted, (double)c->rounds));
-    cJSON_AddNumberToObject(s, "tokens_per_round", ratio((double)(c->accepted + c->rounds), (double)c->rounds));
+    cJSON_AddNumberToObject(s, "tokens_per_round", tokens_per_round(c));
     cJSON *reached = cJSON_AddArrayToObject(s, "reached_depth");
     for (size_t i = 0; i < 64 && c->reached[i]; i++) cJSON_AddItemToArray(reached, cJSON_CreateNumber((double)c->reached[i]));
     cJSON_AddNumberToObject(s, "seconds", c->seconds);
@@ -109,19 +117,23 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
 static void print_rounds(const struct hm_session_counts *c)
 {
     double rounds = (double)c->rounds;
-    if (c->rounds == 0 || c->verified == 0) return;
-    fprintf(stderr, "rounds     %llu; tokens per round %.3f (accepted %.3f + 1); drafted %.1f, verified %.1f a round\n",
-            (unsigned long long)c->rounds, ratio((double)c->accepted, rounds) + 1, ratio((double)c->accepted, rounds),
-            ratio((double)c->drafted, rounds), ratio((double)c->verified, rounds));
+    if (c->trees == 0) return;
+    fprintf(stderr, "rounds     %llu; tokens per round %.3f, of which drafted %.3f\n", (unsigned long long)c->rounds,
+            tokens_per_round(c), ratio((double)c->accepted, rounds));
+    fprintf(stderr, "trees      %.1f candidates drafted, %.1f nodes verified a round;\n"
+                    "           accepted to full depth %.1f%%\n",
+            ratio((double)c->drafted, rounds), ratio((double)c->verified, rounds),
+            100 * ratio((double)c->full, (double)c->trees));
     fprintf(stderr, "accepted   to depth");
-    for (size_t i = 0; i < 8 && c->reached[i]; i++)
+    for (size_t i = 0; i < 5 && (c->reached[i] || i == 0); i++)
         fprintf(stderr, " %zu: %.1f%%", i + 1, 100 * ratio((double)c->reached[i], rounds));
-    fprintf(stderr, "%s; fully accepted %.1f%%\n", c->accepted ? "" : " 1: 0.0%", 100 * ratio((double)c->full, rounds));
+    fputc('\n', stderr);
 }
 
 static void print_claims(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps)
 {
-    if (stamps->counts) fprintf(stderr, "certified  of the steps with a draft row: any (forward / reverse / TV)\n");
+    if (stamps->counts)
+        fprintf(stderr, "certified  of the steps with a draft row, by any of KL(p||q) / KL(q||p) / TV:\n");
     for (size_t i = 0; i < stamps->counts; i++) {
         const struct hm_stamp_count *c = &stamps->count[i];
         char *rule = hm_rule_text(&o->certify[i / o->m_count]);
@@ -131,7 +143,7 @@ static void print_claims(const struct hm_decode_options *o, const struct hm_stam
         fprintf(stderr, "  %s, m = %s: ", rule ? rule : "?", label);
         double n = 0; // steps with a verdict: those with a draft row
         for (int v = 0; v < 5; v++) n += (double)c->verdict[0][v];
-        if (n == 0) fprintf(stderr, "no step has a draft row\n");
+        if (n == 0) fprintf(stderr, "no step has a draft row;\n    the log has what a draft would have to reach\n");
         else
             fprintf(stderr, "%.1f%% (%.1f / %.1f / %.1f) of %.0f; covered %.1f%%\n", 100 * ratio((double)c->certified, n),
                     100 * ratio((double)c->verdict[0][HM_CERT_YES], n), 100 * ratio((double)c->verdict[1][HM_CERT_YES], n),
@@ -142,19 +154,50 @@ static void print_claims(const struct hm_decode_options *o, const struct hm_stam
         fprintf(stderr, "undecided  %llu questions stayed open at 4096 bits\n", (unsigned long long)stamps->undecided);
 }
 
-static void print_check(const struct hm_decode_options *o, const struct hm_check_result *r)
+static void print_check(const struct hm_decode_options *o, const struct hm_check_result *r,
+                        const struct hm_session_counts *c)
 {
     if (!o->check) return;
+    double plain = ratio((double)r->tokens, r->seconds), ours = ratio((double)c->tokens, c->seconds);
     if (r->different == 0) {
         fprintf(stderr, "check      %llu tokens of %llu answers equal plain decoding\n", (unsigned long long)r->tokens,
                 (unsigned long long)r->compared);
-        return;
+    } else {
+        fprintf(stderr, "check      %llu of %llu answers differ from plain decoding%s;\n"
+                        "           first in sequence %u at token %u:\n"
+                        "           %d here, %d plain",
+                (unsigned long long)r->different, (unsigned long long)r->compared,
+                o->match ? "" : " (a relaxed rule may)", r->sequence, r->t, r->ours, r->plain);
+        if (!isnan(r->gap)) fprintf(stderr, " (logits %+.6g apart)", (double)r->gap);
+        fputc('\n', stderr);
     }
-    fprintf(stderr, "check      %llu of %llu answers differ from plain decoding%s; first in sequence %u at token %u:\n"
-                    "           %d here, %d plain", (unsigned long long)r->different, (unsigned long long)r->compared,
-            o->match ? "" : " (the rule is relaxed)", r->sequence, r->t, r->ours, r->plain);
-    if (!isnan(r->gap)) fprintf(stderr, ", plain logit higher by %.6g", (double)r->gap);
-    fputc('\n', stderr);
+    fprintf(stderr, "           plain %.1f tokens/s; this decode%s is %.2f times as fast\n", plain,
+            o->certified ? ", certified," : "", ratio(ours, plain));
+}
+
+// Bytes of the log and its row shards.
+static double log_bytes(const char *path)
+{
+    struct stat st;
+    char shard[4096];
+    double total = stat(path, &st) == 0 ? (double)st.st_size : 0;
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < 100000; i++) {
+            snprintf(shard, sizeof shard, "%s.%s-%05d.safetensors", path, kind ? "draft" : "target", i);
+            if (stat(shard, &st) != 0) break;
+            total += (double)st.st_size;
+        }
+    return total;
+}
+
+static void print_log(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps, bool interrupted)
+{
+    if (stamps->counts) fprintf(stderr, "certify    %.2f s of processor time beside the decode\n", stamps->seconds);
+    if (!o->log) return;
+    fprintf(stderr, "log        %s, %.1f MB%s\n", o->log, 1e-6 * log_bytes(o->log), o->keep_rows ? " with its rows" : "");
+    if (interrupted) fprintf(stderr, "           it ends where it was interrupted; what is there can be proved:\n");
+    else if (!o->keep_rows) fprintf(stderr, "           without rows it can be checked, not proved (--keep-rows):\n");
+    fprintf(stderr, "           hallmark verify %s%s\n", interrupted ? "--allow-truncated " : "", o->log);
 }
 
 static void print_text(const struct hm_decode_options *o, const struct hm_model *target, const struct hm_model *draft,
@@ -165,14 +208,14 @@ static void print_text(const struct hm_decode_options *o, const struct hm_model 
     fprintf(stderr, "\nmodel      %s (%s)", t->name, t->architecture);
     if (draft) fprintf(stderr, ", draft %s", hm_model_info(draft)->name);
     else if (strcmp(o->drafter, "none") != 0) fprintf(stderr, ", drafter %s", o->drafter);
-    fprintf(stderr, "\ntokens     %llu in %.2f s: %.1f tokens/s (draft %.2f s, verify %.2f s); prompt %.2f s\n",
-            (unsigned long long)c->tokens, c->seconds, ratio((double)c->tokens, c->seconds), c->draft_seconds,
-            c->verify_seconds, c->prefill_seconds);
+    fprintf(stderr, "\ntokens     %llu in %.2f s: %.1f tokens/s (prompt before that: %.2f s)\n",
+            (unsigned long long)c->tokens, c->seconds, ratio((double)c->tokens, c->seconds), c->prefill_seconds);
+    fprintf(stderr, "time       draft %.2f s, verify %.2f s, decide and certify %.2f s\n", c->draft_seconds, c->verify_seconds,
+            c->seconds - c->draft_seconds - c->verify_seconds);
     print_rounds(c);
     print_claims(o, stamps);
-    print_check(o, check);
-    if (interrupted) fprintf(stderr, "interrupted: the log ends here and says so\n");
-    if (o->log) fprintf(stderr, "log        %s; prove it with: hallmark verify %s\n", o->log, o->log);
+    print_check(o, check, c);
+    print_log(o, stamps, interrupted);
 }
 
 hm_status hm_print_summary(const struct hm_decode_options *options, const struct hm_model *target,

@@ -43,11 +43,17 @@ int main(int argc, char **argv)
         usage(stderr);
         return HM_EXIT_USAGE;
     }
+    if (argc > 2 && strcmp(argv[1], "help") == 0) { // hallmark help decode = hallmark decode --help
+        static char flag[] = "--help";
+        argv[1] = argv[2];
+        argv[2] = flag;
+        argc = 3;
+    }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         usage(stdout);
         return HM_EXIT_OK;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         puts("hallmark " HM_VERSION);
         return HM_EXIT_OK;
     }

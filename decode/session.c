@@ -261,14 +261,17 @@ static hm_status report_nodes(struct hm_session *s, uint32_t round, uint32_t t, 
     return rc;
 }
 
-static void count_round(struct hm_session *s, size_t accepted, const struct hm_round_event *event)
+// Counts what a round emitted: tokens beyond a cut are not there.
+static void count_round(struct hm_session *s, size_t emitted, size_t visited, const struct hm_round_event *event)
 {
     struct hm_session_counts *c = s->counts;
+    size_t accepted = emitted < visited ? emitted : visited - 1; // the last visited node gives the continuation
     c->rounds++;
     c->accepted += accepted;
     c->drafted += s->pool.count;
     c->verified += s->tree.nodes - 1;
-    c->full += event->full;
+    c->trees += s->tree.nodes > 1;
+    c->full += s->tree.nodes > 1 && accepted == hm_tree_depth(&s->tree);
     size_t most = sizeof c->reached / sizeof c->reached[0];
     for (size_t i = 0; i < accepted && i < most; i++) c->reached[i]++;
     c->draft_seconds += event->draft_seconds;
@@ -289,13 +292,12 @@ static hm_status run_round(struct hm_session *s, uint32_t round, enum hm_stop_re
 
     struct hm_round_event event = {
         .round = round, .t = t, .tree = &s->tree, .pool = s->pool.count, .accepted = visited - 1, .rows = s->rows,
-        .full = s->tree.nodes > 1 && visited - 1 == hm_tree_depth(&s->tree),
         .draft_seconds = drafted - start, .verify_seconds = verified - drafted};
-    count_round(s, visited - 1, &event);
     if (s->listener->round) rc = s->listener->round(s->listener->user, &event, err);
     struct hm_step_event step = {.stop = HM_STOP_NONE};
     for (size_t i = 0; i < visited && !rc && step.stop == HM_STOP_NONE; i++, emitted++)
         rc = emit_step(s, round, i, &step, err);
+    count_round(s, emitted, visited, &event);
     if (!rc && s->listener->node) rc = report_nodes(s, round, t, emitted, err);
     if (!rc) rc = hm_cache_commit(s->cache, s->path, visited, err);
     *stop = step.stop;
@@ -311,6 +313,7 @@ static hm_status emit_first(struct hm_session *s, enum hm_stop_reason *stop, str
     if (rc) return rc;
     struct hm_step_event event = {.round = -1, .token = d.token, .source = HM_TOKEN_PREFILL, .child = -1,
                                   .support = d.support, .target_row = s->rows, .draft_why = "prefill"};
+    s->counts->prefills++;
     rc = emit(s, &event, err);
     *stop = event.stop;
     return rc;
@@ -322,7 +325,7 @@ static hm_status begin(struct hm_session *s, uint32_t sequence, const int32_t *p
     if (length == 0) return hm_fail(err, HM_USAGE, "expected a prompt of at least one token, found none");
     if (max_tokens == 0) return hm_fail(err, HM_USAGE, "expected at least one token to decode, found 0");
     if (length > s->options.positions || max_tokens > s->options.positions - length)
-        return hm_fail(err, HM_RANGE, "a prompt of %zu tokens and %zu more: expected at most %zu positions", length,
+        return hm_fail(err, HM_RANGE, "a prompt of %zu tokens and %zu to decode: expected at most %zu together, the context", length,
                        max_tokens, s->options.positions);
     s->sequence = sequence;
     s->length = 0;

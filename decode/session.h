@@ -27,7 +27,6 @@ struct hm_round_event {
     const struct hm_tree *tree;
     size_t pool;              // candidates drafted
     size_t accepted;          // draft tokens accepted, before any cut
-    bool full;                // the accepted path is as deep as the tree, which has more than a root
     const float *rows;        // target rows [tree->nodes][vocab]
     double draft_seconds, verify_seconds;
 };
@@ -86,9 +85,13 @@ struct hm_session_options {
     size_t stop_count;
 };
 
-// What a decode did, for summaries.
+// What a decode did, for summaries. Tokens beyond a cut (end of text, token limit, stop string) are not counted.
 struct hm_session_counts {
-    uint64_t tokens, rounds, accepted, drafted, verified, full;
+    uint64_t tokens, rounds;
+    uint64_t accepted;                // draft tokens emitted
+    uint64_t drafted, verified;       // pool candidates; nodes besides the root
+    uint64_t trees, full;             // rounds whose tree has more than a root; of these, accepted to its full depth
+    uint64_t prefills;                // tokens that come from a prompt's last row
     uint64_t reached[64];             // rounds whose accepted path has at least i + 1 tokens
     double prefill_seconds, draft_seconds, verify_seconds, seconds;
 };
