@@ -18,8 +18,9 @@
 
 static const char help[] =
     "hallmark bench decode --model models/tiny-qwen3\n\n"
-    "Measures plain decoding and tree passes of several widths beside the two ceilings of\n"
-    "the machine: read bandwidth and multiply-add rate. Medians of interleaved runs.\n\n"
+    "Measures plain decoding and tree passes of several widths beside the two\n"
+    "ceilings of the machine: read bandwidth and multiply-add rate. Medians of\n"
+    "interleaved runs; a share is taken in each run, beside that run's ceilings.\n\n"
     "  -m, --model DIR      checkpoint folder\n"
     "      --rows N[,N...]  rows of a pass, default 1,4,8,16,32,60\n"
     "      --prefix N       committed tokens before the pass, default 128\n"
@@ -62,6 +63,20 @@ static double median(const double *values, size_t count)
     memcpy(sorted, values, count * sizeof *values);
     qsort(sorted, count, sizeof *sorted, ascending);
     return count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
+}
+
+static double least(const double *values, size_t count)
+{
+    double best = values[0];
+    for (size_t i = 1; i < count; i++) best = fmin(best, values[i]);
+    return best;
+}
+
+static double most(const double *values, size_t count)
+{
+    double best = values[0];
+    for (size_t i = 1; i < count; i++) best = fmax(best, values[i]);
+    return best;
 }
 
 // ---- flags
@@ -134,20 +149,20 @@ static size_t widest(const struct bench *b)
 
 static hm_status prepare(struct bench *b, struct hm_error *err)
 {
-    size_t most = widest(b);
+    size_t rows = widest(b);
     hm_status rc = hm_device_open_cpu((unsigned)b->threads, HM_ISA_BEST, &b->device, err);
     if (!rc) rc = hm_model_open(b->model_dir, b->device, &b->model, err);
-    if (!rc) rc = hm_cache_open(b->model, b->prefix + most + 1, &b->cache, err);
+    if (!rc) rc = hm_cache_open(b->model, b->prefix + rows + 1, &b->cache, err);
     if (rc) return rc;
-    size_t vocab = hm_model_info(b->model)->vocab, n = most > b->prefix ? most : b->prefix;
-    b->logits = calloc(most * vocab, sizeof *b->logits);
+    size_t vocab = hm_model_info(b->model)->vocab, n = rows > b->prefix ? rows : b->prefix;
+    b->logits = calloc(rows * vocab, sizeof *b->logits);
     b->token = calloc(n, sizeof *b->token);
-    b->parent = calloc(most, sizeof *b->parent);
-    b->index = calloc(most, sizeof *b->index);
+    b->parent = calloc(rows, sizeof *b->parent);
+    b->index = calloc(rows, sizeof *b->index);
     if (!b->logits || !b->token || !b->parent || !b->index) return hm_fail(err, HM_MEMORY, "out of memory");
     for (size_t i = 0; i < n; i++) b->token[i] = (int32_t)(i * 7919 % vocab);
     // A tree of four children a node, like the ones decoding makes.
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < rows; i++) {
         b->parent[i] = i == 0 ? -1 : (int32_t)((i - 1) / 4);
         b->index[i] = (uint32_t)i;
     }
@@ -201,10 +216,13 @@ static struct figures figures_of(const struct bench *b, size_t i)
 static void print_table(const struct bench *b)
 {
     const struct hm_model_info *info = hm_model_info(b->model);
-    printf("%s: %.1f MB of %s weights a pass; %s, %s\n", info->name, 1e-6 * (double)info->weight_bytes,
+    printf("%s: %.1f MB of %s weights a pass; bits of %s, run by %s\n", info->name, 1e-6 * (double)info->weight_bytes,
            hm_dtype_name(info->dtype), b->device->backend, b->device->detail);
-    printf("ceilings: read %.1f GB/s, multiply-add %.0f GFLOP/s; %zu committed tokens, medians of %zu\n\n",
-           1e-9 * median(b->bandwidth, b->repeats), 1e-9 * median(b->flops, b->repeats), b->prefix, b->repeats);
+    printf("ceilings: read %.1f GB/s (%.1f to %.1f), multiply-add %.0f GFLOP/s (%.0f to %.0f)\n",
+           1e-9 * median(b->bandwidth, b->repeats), 1e-9 * least(b->bandwidth, b->repeats),
+           1e-9 * most(b->bandwidth, b->repeats), 1e-9 * median(b->flops, b->repeats), 1e-9 * least(b->flops, b->repeats),
+           1e-9 * most(b->flops, b->repeats));
+    printf("%zu committed tokens, medians of %zu runs\n\n", b->prefix, b->repeats);
     printf("rows     ms   rows/s    GB/s  of read   GFLOP/s  of fma\n");
     for (size_t i = 0; i < b->widths; i++) {
         struct figures f = figures_of(b, i);

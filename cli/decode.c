@@ -15,62 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-    "hallmark decode --model models/tiny-qwen3 --draft models/tiny-qwen3-draft \\\n"
-    "    --prompt \"In the beginning\" --log run.jsonl --keep-rows\n\n"
-    "Decodes and, with --log, stamps every token with a certificate that\n"
-    "`hallmark verify` proves. Text on stdout, summary on stderr.\n\n"
-    "Models\n"
-    "  -m, --model DIR      target: a Hugging Face folder (Qwen3, Qwen2, Llama)\n"
-    "      --draft DIR      standalone drafter with the same vocabulary\n"
-    "      --drafter NAME   standalone (with --draft), ngram (no model) or none\n"
-    "  -t, --threads N      default: one per core\n"
-    "      --device cpu     the only one so far\n"
-    "  -c, --context N      positions to make room for; default: the model's,\n"
-    "                       at most 40960\n"
-    "Prompt (one of)\n"
-    "  -p, --prompt TEXT\n"
-    "  -f, --prompt-file FILE\n"
-    "      --prompts FILE   questions, one JSON object a line (MT-bench form);\n"
-    "                       --limit N takes the first N\n"
-    "      --chat           in the model's chat format (ChatML, Llama-3);\n"
-    "                       --system TEXT\n"
-    "Sampling\n"
-    "  -n, --max-tokens N   default 128\n"
-    "      --temperature T  default 0, greedy; numbers are exact, 0.8 is 4/5\n"
-    "      --top-k K, --top-p P   off by default\n"
-    "  -s, --seed S         default 0; same tokens with and without a draft\n"
-    "      --stop STR       stop before this text (repeatable)\n"
-    "      --ignore-eos     go on after the end-of-sequence token\n"
-    "Tree\n"
-    "      --tree-budget B  nodes verified besides the root, default 16\n"
-    "      --tree-width K   children per node, default 4\n"
-    "      --tree-depth D   expansions after the first level, default 4\n"
-    "      --select draft   nodes by draft probability, the only way so far\n"
-    "      --traverse exhaustive|cap:N   cap: at most N accepted a round\n"
-    "      --accept RULE    match (default), greedy, additive:0.1, topm:3,\n"
-    "                       multiplicative:0.3, entropy:0.09,0.3, nucleus:0.9,\n"
-    "                       topk-delta:10,0.6\n"
-    "Certificates\n"
-    "      --log FILE       write the certificate log (replaces FILE)\n"
-    "      --keep-rows      keep rows beside it, so that it can be proved:\n"
-    "                       4 bytes a logit, target and draft\n"
-    "      --hash-rows      only hash them\n"
-    "      --certify RULE   rules to claim (repeatable); default: the rule of\n"
-    "                       --accept, greedy for match\n"
-    "      --m tree|M       how many proposals a claim is about (repeatable);\n"
-    "                       default: tree, the children each node has, with\n"
-    "                       --draft, else 1\n"
-    "      --margin         add margin-only certificates\n"
-    "      --certify-temperature T   of p and q in claims and relaxed rules;\n"
-    "                       default: --temperature, or 1 when that is 0\n"
-    "      --certify-nodes path|all  also nodes that were not visited\n"
-    "Output\n"
-    "      --check          decode again without a draft, compare the tokens\n"
-    "                       and the speed\n"
-    "      --json           one JSON object per answer, then a summary object\n"
-    "      --quiet          no progress and no summary\n";
-
 static volatile bool interrupted;
 
 static void on_interrupt(int signal_number)
@@ -387,7 +331,7 @@ int hm_cmd_decode(int argc, char **argv)
     if (hm_decode_options_parse(argc, argv, &d->options, &what, &err)) {
         code = hm_cli_fail(&err);
     } else if (what == HM_PARSED_HELP) {
-        fputs(help, stdout);
+        fputs(hm_decode_help, stdout);
     } else {
         struct sigaction action = {.sa_handler = on_interrupt};
         sigaction(SIGINT, &action, NULL);

@@ -38,6 +38,8 @@ struct hm_decode_options {
     const char *system;                            // system message for --chat, or NULL
 };
 
+extern const char hm_decode_help[];
+
 enum hm_parsed { HM_PARSED_RUN, HM_PARSED_HELP };
 
 // Reads the command line into *out, which hm_decode_options_clear releases whatever this returns. HM_USAGE names the flag.

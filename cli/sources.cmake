@@ -3,6 +3,7 @@ add_executable(hallmark_command
   cli/conversation.c
   cli/decode.c
   cli/decode_check.c
+  cli/decode_help.c
   cli/decode_options.c
   cli/decode_summary.c
   cli/main.c
