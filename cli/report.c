@@ -1,29 +1,32 @@
 // hallmark report: pages from certificate logs (docs/report.md).
-#include "cli/command.h"
 #include "reports/report.h"
+#include "cli/command.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char HELP[] =
-    "hallmark report run.jsonl -o report.html --md report.md\n"
-    "    reads the certificate log run.jsonl and writes a page to open in a browser, and tables to paste into an issue\n"
-    "\n"
-    "usage: hallmark report LOG... [-o FILE.html] [--md FILE] [--json FILE]\n"
-    "\n"
-    "  LOG...            one or more logs that claim the same rules; - reads standard input\n"
-    "  -o, --html FILE   one self-contained HTML page\n"
-    "      --md FILE     Markdown tables\n"
-    "      --json FILE   every figure, for programs\n"
-    "  -q, --quiet       no summary on standard error\n"
-    "  -h, --help        this text\n"
-    "\n"
-    "Without an output option the Markdown goes to standard output. A report summarises what a log says; to prove it:\n"
-    "hallmark verify LOG. A truncated log is reported as far as it goes, with a warning.\n"
-    "\n"
-    "Exit codes: 0 written; 2 usage, or a log that cannot be read, or a file that cannot be written.\n";
+static const char HELP[] = "hallmark report run.jsonl -o report.html --md report.md\n"
+                           "    reads the certificate log run.jsonl and writes a page to open in a browser,\n"
+                           "    and tables to paste into an issue\n"
+                           "\n"
+                           "usage: hallmark report LOG... [-o FILE.html] [--md FILE] [--json FILE]\n"
+                           "\n"
+                           "  LOG...            one or more logs that claim the same rules;\n"
+                           "                    - reads standard input\n"
+                           "  -o, --html FILE   one self-contained HTML page\n"
+                           "      --md FILE     Markdown tables\n"
+                           "      --json FILE   every figure, for programs\n"
+                           "  -q, --quiet       no summary on standard error\n"
+                           "  -h, --help        this text\n"
+                           "\n"
+                           "Without an output option the Markdown goes to standard output. A report\n"
+                           "summarises what a log says; to prove it: hallmark verify LOG. A truncated log\n"
+                           "is reported as far as it goes, with a warning.\n"
+                           "\n"
+                           "Exit codes: 0 written; 2 usage, or a log that cannot be read, or a file that\n"
+                           "cannot be written.\n";
 
 struct options {
     const char *html, *markdown, *json;
@@ -32,7 +35,8 @@ struct options {
 
 static int usage(const char *message, const char *what)
 {
-    fprintf(stderr, "hallmark: report: %s%s%s\nTry: hallmark report --help\n", message, what ? ": " : "", what ? what : "");
+    fprintf(stderr, "hallmark: report: %s%s%s\nTry: hallmark report --help\n", message, what ? ": " : "",
+            what ? what : "");
     return HM_EXIT_USAGE;
 }
 
