@@ -24,6 +24,7 @@ static void close_round(struct hm_gather *g)
         return;
     }
     a->rounds++;
+    a->ended += g->emitted == g->accepted; // no token of the target closes it
     a->accepted += g->accepted;
     a->emitted += g->emitted;
     a->verified += g->round.nodes - 1;
@@ -103,23 +104,23 @@ static void add_bands(struct hm_claim_figures *f, const struct hm_record_claim *
     }
 }
 
-static void add_claim(struct hm_claim_figures *f, const struct hm_record_step *step, const struct hm_record_claim *claim,
-                      enum hm_token_status status)
+static void add_claim(struct hm_claim_figures *f, const struct hm_record_step *step,
+                      const struct hm_record_claim *claim, enum hm_token_status status)
 {
     f->status[status]++;
     if (claim->has_accepts) f->accepts[claim->accepts]++;
     if (claim->has_radius) hm_histogram_add(&f->radius, claim->radius.lo);
+    if (claim->has_distances) {
+        hm_histogram_add(&f->klf, claim->level.klf.lo);
+        hm_histogram_add(&f->klr, claim->level.klr.lo);
+        hm_histogram_add(&f->tv, claim->level.tv.lo);
+    }
     if (!claim->has_verdicts) return;
     f->with_draft++;
     f->certified_any += status == HM_TOKEN_CERTIFIED;
     f->covered[claim->covered]++;
     for (int i = 0; i < 3; i++) f->verdict[i][claim->certified[i]]++;
-    if (claim->has_distances) {
-        if (step->has_draft) hm_histogram_add(&f->draft, step->kl_pq.hi);
-        hm_histogram_add(&f->klf, claim->level.klf.lo);
-        hm_histogram_add(&f->klr, claim->level.klr.lo);
-        hm_histogram_add(&f->tv, claim->level.tv.lo);
-    }
+    if (claim->has_distances && step->has_draft) hm_histogram_add(&f->draft, step->kl_pq.hi);
     add_bands(f, claim, status);
 }
 
@@ -193,7 +194,8 @@ static void add_end(struct hm_gather *g, const struct hm_record_end *end)
     log->has_end = true;
     log->end = *end;
     g->report->undecided += (uint64_t)end->undecided;
-    if (end->certify_seconds >= 0) g->report->certify_seconds = fmax(g->report->certify_seconds, 0) + end->certify_seconds;
+    if (end->certify_seconds >= 0)
+        g->report->certify_seconds = fmax(g->report->certify_seconds, 0) + end->certify_seconds;
 }
 
 static hm_status add_records(struct hm_gather *g)

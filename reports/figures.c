@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CLAIMS_TEXT = 300 }; // bytes of a list of rules in an error: two fit beside two file names
+
 const double HM_GAP_EDGES[HM_REPORT_BANDS] = {0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8};
 const double HM_LOGIT_EDGES[HM_REPORT_BANDS] = {0, 0.125, 0.25, 0.5, 1, 2, 4, 8};
 
@@ -27,11 +29,27 @@ enum hm_token_status hm_token_status(const struct hm_record_claim *claim)
     return claim->covered == HM_YES ? HM_TOKEN_COVERED : HM_TOKEN_UNCOVERED;
 }
 
+// a + b, or a neighbour on the given side unless Knuth's error term says that the sum is exact: whole numbers stay
+// whole.
+static double add_toward(double a, double b, double side)
+{
+    double sum = a + b, part = sum - a;
+    double error = (a - (sum - part)) + (b - part);
+    return error == 0 ? sum : nextafter(sum, side); // NaN, from infinities, is not 0
+}
+
 void hm_sum_add(struct hm_sum *sum, struct hm_ival value)
 {
-    sum->lo = sum->count ? nextafter(sum->lo + value.lo, -INFINITY) : value.lo;
-    sum->hi = sum->count ? nextafter(sum->hi + value.hi, INFINITY) : value.hi;
+    sum->lo = sum->count ? add_toward(sum->lo, value.lo, -INFINITY) : value.lo;
+    sum->hi = sum->count ? add_toward(sum->hi, value.hi, INFINITY) : value.hi;
     sum->count++;
+}
+
+bool hm_report_has_draft_rows(const struct hm_report *report)
+{
+    for (size_t i = 0; i < report->claim_count; i++)
+        if (report->claims[i].with_draft) return true;
+    return false;
 }
 
 const char *hm_m_text(int64_t m, char buffer[24])
@@ -86,12 +104,29 @@ struct hm_report_group *hm_report_category(struct hm_report *report, const char 
 enum { HEADER_TEXTS = 23 };
 static void header_texts(struct hm_record_header *h, const char **out[HEADER_TEXTS])
 {
-    const char **texts[HEADER_TEXTS] = {
-        &h->acceptance,       &h->temperature, &h->certify_temperature, &h->top_p,           &h->proposal, &h->rng,
-        &h->target.name,      &h->target.sha256, &h->target.architecture, &h->draft.name,    &h->draft.sha256,
-        &h->draft.architecture, &h->tokenizer_sha256, &h->drafter,      &h->selection,       &h->traversal,
-        &h->weights,          &h->accumulate,  &h->backend,             &h->row_source,      &h->version,  &h->date,
-        &h->host};
+    const char **texts[HEADER_TEXTS] = {&h->acceptance,
+                                        &h->temperature,
+                                        &h->certify_temperature,
+                                        &h->top_p,
+                                        &h->proposal,
+                                        &h->rng,
+                                        &h->target.name,
+                                        &h->target.sha256,
+                                        &h->target.architecture,
+                                        &h->draft.name,
+                                        &h->draft.sha256,
+                                        &h->draft.architecture,
+                                        &h->tokenizer_sha256,
+                                        &h->drafter,
+                                        &h->selection,
+                                        &h->traversal,
+                                        &h->weights,
+                                        &h->accumulate,
+                                        &h->backend,
+                                        &h->row_source,
+                                        &h->version,
+                                        &h->date,
+                                        &h->host};
     memcpy(out, texts, sizeof texts);
 }
 
@@ -106,7 +141,10 @@ static bool copy_header(const struct hm_record_header *from, struct hm_record_he
             *texts[i] = hm_clip(*texts[i], HM_REPORT_LONGEST_NAME);
             good &= *texts[i] != NULL;
         }
-    for (size_t i = 0; i < HM_LOG_MOST_RULES; i++) to->claims[i] = NULL; // the report's claims carry them
+    for (size_t i = 0; i < from->claim_count; i++) {
+        to->claims[i] = strdup(from->claims[i]); // whole: two rules may differ beyond what is shown
+        good &= to->claims[i] != NULL;
+    }
     return good;
 }
 
@@ -115,6 +153,7 @@ void hm_report_log_clear(struct hm_report_log *log)
     const char **texts[HEADER_TEXTS];
     header_texts(&log->header, texts);
     for (size_t i = 0; i < HEADER_TEXTS; i++) free((void *)(uintptr_t)*texts[i]);
+    for (size_t i = 0; i < log->header.claim_count; i++) free((void *)(uintptr_t)log->header.claims[i]);
     free(log->path);
 }
 
@@ -135,24 +174,39 @@ static hm_status make_claims(struct hm_gather *g, const struct hm_record_header 
     return good ? HM_OK : hm_fail(g->err, HM_MEMORY, "out of memory for %zu claims", r->claim_count);
 }
 
+// "greedy, topk:2 for m = tree, 1"; a list that does not fit ends in "...".
+static void claims_text(const struct hm_record_header *h, char *out, size_t size)
+{
+    size_t at = 0;
+    char m[24];
+    out[0] = 0;
+    for (size_t i = 0; i < h->claim_count + h->m_count && at + 4 < size; i++) {
+        bool rule = i < h->claim_count;
+        const char *before = i == 0 ? "" : i == h->claim_count ? " for m = " : ", ";
+        const char *text = rule ? h->claims[i] : hm_m_text(h->m[i - h->claim_count], m);
+        int length = snprintf(out + at, size - at, "%s%.*s", before, HM_REPORT_LONGEST_NAME, text);
+        at = length > 0 && (size_t)length < size - at ? at + (size_t)length : size;
+    }
+    if (at + 4 >= size) memcpy(out + size - 4, "...", 4);
+}
+
+static bool same_claims(const struct hm_record_header *a, const struct hm_record_header *b)
+{
+    bool same = a->claim_count == b->claim_count && a->m_count == b->m_count;
+    for (size_t i = 0; same && i < a->claim_count; i++) same = strcmp(a->claims[i], b->claims[i]) == 0;
+    for (size_t i = 0; same && i < a->m_count; i++) same = a->m[i] == b->m[i];
+    return same;
+}
+
 static hm_status compare_claims(struct hm_gather *g, const char *path, const struct hm_record_header *h)
 {
-    const struct hm_report *r = g->report;
-    const char *first = r->logs[0].path;
-    if (h->claim_count * h->m_count != r->claim_count || h->m_count != r->logs[0].header.m_count)
-        return hm_fail(g->err, HM_SHAPE, "%s: line 1: claims: expected %zu rules for %zu values of m, as in %s, found %zu for %zu",
-                       path, r->logs[0].header.claim_count, r->logs[0].header.m_count, first, h->claim_count, h->m_count);
-    for (size_t i = 0; i < r->claim_count; i++) {
-        const char *rule = h->claims[i / h->m_count];
-        char *clipped = hm_clip(rule, HM_REPORT_LONGEST_NAME), expected[24], found[24];
-        bool same = clipped && strcmp(clipped, r->claims[i].rule) == 0 && h->m[i % h->m_count] == r->claims[i].m;
-        free(clipped);
-        if (!same)
-            return hm_fail(g->err, HM_SHAPE, "%s: line 1: claims: expected %.100s with m = %s, as in %s, found %.100s with m = %s",
-                           path, r->claims[i].rule, hm_m_text(r->claims[i].m, expected), first, rule,
-                           hm_m_text(h->m[i % h->m_count], found));
-    }
-    return HM_OK;
+    const struct hm_report_log *first = &g->report->logs[0];
+    char expected[CLAIMS_TEXT], found[CLAIMS_TEXT];
+    if (same_claims(&first->header, h)) return HM_OK;
+    claims_text(&first->header, expected, sizeof expected);
+    claims_text(h, found, sizeof found);
+    return hm_fail(g->err, HM_SHAPE, "%s: line 1: claims: expected %s, as in %s, found %s", path, expected, first->path,
+                   found);
 }
 
 hm_status hm_report_begin_log(struct hm_gather *g, const char *path)

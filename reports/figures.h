@@ -30,7 +30,7 @@ enum hm_token_status {
     HM_TOKEN_CERTIFIED,    // at least one of the three divergences certifies it
     HM_TOKEN_COVERED,      // a proposed token lies in A, but none of the three certifies it
     HM_TOKEN_UNCOVERED,    // no proposed token lies in A
-    HM_TOKEN_NO_DRAFT,     // nothing was proposed here: prefill, leaf, no draft row
+    HM_TOKEN_NO_DRAFT,     // no draft row here: prefill, leaf, a drafter without a distribution
     HM_TOKEN_VACUOUS,      // coverage cannot fail, whatever the draft: not counted as certified
     HM_TOKEN_INAPPLICABLE, // the children are not the first m of the draft's order
     HM_TOKEN_UNDECIDED,    // exact arithmetic gave up
@@ -59,20 +59,22 @@ struct hm_claim_figures {
     uint64_t verdict[3][5];                       // [forward, reverse, TV][enum hm_certified]
     struct hm_band gap[HM_REPORT_BANDS], logit[HM_REPORT_BANDS]; // by p_(k) - p_(k+1); by the edge logits' difference
     uint64_t gap_steps;                           // steps in `gap`: when 0, only `logit` is known
-    struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of steps with verdicts
-    struct hm_histogram draft;                    // upper ends of KL(p||q) at the same steps
+    struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of all steps, draft row or not
+    struct hm_histogram draft;                    // upper ends of KL(p||q) at the steps with verdicts
     struct hm_histogram radius;                   // lower ends
 };
 
 // Rounds: what speculation achieved. Rounds cut off by the end of a truncated log are left out.
 struct hm_acceptance {
     uint64_t rounds, cut;          // counted; left out
+    uint64_t ended;                // rounds whose last tokens the end of a sequence cut off
     uint64_t accepted, emitted;    // tokens
     uint64_t verified, pool;       // nodes
     uint64_t with_tree, full;      // rounds with at least one node; of these, accepted down to the deepest node
-    uint64_t reach[HM_REPORT_DEPTHS], offered[HM_REPORT_DEPTHS]; // rounds with at least d accepted; with a node at depth d
-    struct hm_sum expected;        // expected_accept where logged
-    uint64_t expected_accepted;    // accepted in the same rounds
+    uint64_t reach[HM_REPORT_DEPTHS];   // rounds with at least d accepted
+    uint64_t offered[HM_REPORT_DEPTHS]; // rounds with a node at depth d
+    struct hm_sum expected;        // expected_accept where logged: before the end of a sequence cuts a round
+    uint64_t expected_accepted;    // accepted and emitted in the same rounds
     double draft_seconds, verify_seconds;
     uint64_t timed;                // rounds with both times
 };
@@ -146,7 +148,8 @@ struct hm_report {
     struct hm_histogram kl_pq, kl_qp, tv, entropy; // upper ends of the draft's distances; upper ends of the entropy
     struct hm_sum sum_kl_pq, sum_kl_qp, sum_tv, regret;
     double regret_most;              // upper end
-    uint64_t accepted_not_first, accepted_known; // accepted tokens that are not the row's first; of those whose first is known
+    uint64_t accepted_not_first;     // accepted tokens that are not the row's first
+    uint64_t accepted_known;         // accepted tokens whose row lists its first
     struct hm_report_group categories[HM_REPORT_MOST_GROUPS], *by_log;
     size_t category_count;
     struct hm_close_step closest[HM_REPORT_CLOSEST]; // ascending
@@ -170,8 +173,11 @@ extern const double HM_GAP_EDGES[HM_REPORT_BANDS], HM_LOGIT_EDGES[HM_REPORT_BAND
 // What one claim says about its token.
 enum hm_token_status hm_token_status(const struct hm_record_claim *claim);
 
-// Outward rounded.
+// Outward rounded; an end stays exact where its addition is.
 void hm_sum_add(struct hm_sum *sum, struct hm_ival value);
+
+// Whether some claim has verdicts: false for plain decoding and for drafters without a distribution.
+bool hm_report_has_draft_rows(const struct hm_report *report);
 
 // "tree" or the number, in the caller's buffer; and "accepted", ... for an enum hm_source.
 const char *hm_m_text(int64_t m, char buffer[24]);

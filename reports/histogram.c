@@ -11,9 +11,12 @@ void hm_histogram_add(struct hm_histogram *h, double value)
     h->count++;
     h->infinite += value == INFINITY;
     int exponent;
-    double fraction = value < INFINITY ? frexp(value, &exponent) : 0; // value = fraction * 2^exponent, 1/2 <= fraction < 1
-    if (value == INFINITY || (fraction > 0 && exponent > HM_HISTOGRAM_MOST)) h->above++;
-    else if (fraction == 0 || exponent <= HM_HISTOGRAM_LEAST) h->below++;
+    double fraction =
+        value < INFINITY ? frexp(value, &exponent) : 0; // value = fraction * 2^exponent, 1/2 <= fraction < 1
+    if (value == INFINITY || (fraction > 0 && exponent > HM_HISTOGRAM_MOST))
+        h->above++;
+    else if (fraction == 0 || exponent <= HM_HISTOGRAM_LEAST)
+        h->below++;
     else {
         int part = (int)((fraction - 0.5) * 2 * HM_HISTOGRAM_PER_OCTAVE); // exact: powers of two
         h->bin[(exponent - 1 - HM_HISTOGRAM_LEAST) * HM_HISTOGRAM_PER_OCTAVE + part]++;

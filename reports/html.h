@@ -10,7 +10,7 @@ extern const char hm_report_css[], hm_report_js[];
 
 enum { HM_HTML_MOST_CHARTS = 24 }; // claims with charts of their own; tables list all
 
-void hm_html_summary(struct hm_output *o, const struct hm_report *r);      // html_summary.c: what the first screen answers
+void hm_html_summary(struct hm_output *o, const struct hm_report *r);      // html_summary.c: the first screen
 void hm_html_navigation(struct hm_output *o, const struct hm_report *r);
 void hm_html_claims(struct hm_output *o, const struct hm_report *r);       // html_claims.c
 void hm_html_text(struct hm_output *o, const struct hm_report *r);         // html_text.c

@@ -1,5 +1,6 @@
 // The pictures of the HTML page: inline SVG, 440 units wide so that 12-unit text stays readable on a phone; colours and
-// fonts come from report.css. Each has a title that says what it shows; the numbers stand in it or in a table beside it.
+// fonts come from report.css. Each has a title that says what it shows; the numbers stand in it or in a table beside
+// it.
 #include "reports/html.h"
 #include "reports/number.h"
 
@@ -28,8 +29,11 @@ static void put_bar(struct hm_output *o, int row, const char *label, uint64_t pa
     double length = whole ? span * (double)part / (double)whole : 0;
     hm_putf(o, "<text class=\"muted\" x=\"%d\" y=\"%d\" text-anchor=\"end\">", LABEL - 10, y + 16);
     hm_put_html(o, label);
-    hm_putf(o, "</text><rect class=\"track\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"14\" rx=\"3\"/>", LABEL, y + 5, span);
-    if (part) hm_putf(o, "<rect class=\"fill\" x=\"%d\" y=\"%d\" width=\"%s\" height=\"14\" rx=\"3\"/>", LABEL, y + 5, units(fmax(length, 1.5)).text);
+    hm_putf(o, "</text><rect class=\"track\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"14\" rx=\"3\"/>", LABEL, y + 5,
+            span);
+    if (part)
+        hm_putf(o, "<rect class=\"fill\" x=\"%d\" y=\"%d\" width=\"%s\" height=\"14\" rx=\"3\"/>", LABEL, y + 5,
+                units(fmax(length, 1.5)).text);
     hm_putf(o, "<text x=\"%d\" y=\"%d\">%s</text>\n", WIDTH - VALUE + 10, y + 16, text);
 }
 
@@ -38,7 +42,9 @@ void hm_chart_depths(struct hm_output *o, const struct hm_acceptance *a)
     size_t depths = 0;
     int row = 0, span = WIDTH - LABEL - VALUE;
     while (depths + 1 < HM_REPORT_DEPTHS && a->offered[depths + 1]) depths++;
-    open_chart(o, (int)depths * ROW + 4, "Share of rounds that accept at least that many draft tokens, and the share among the rounds that reached the depth before");
+    open_chart(o, (int)depths * ROW + 4,
+               "Share of rounds that accept at least that many draft tokens, and the share among the rounds that "
+               "reached the depth before");
     for (size_t d = 1; d <= depths; d++, row++) {
         struct hm_number label = hm_number_count(d);
         char text[64];
@@ -54,8 +60,10 @@ void hm_chart_depths(struct hm_output *o, const struct hm_acceptance *a)
 static void band_label(const double edges[HM_REPORT_BANDS], size_t i, char out[128])
 {
     struct hm_number from = hm_number_near(edges[i], 4);
-    if (i + 1 == HM_REPORT_BANDS) snprintf(out, 128, "\xe2\x89\xa5 %s", from.text);
-    else snprintf(out, 128, "%s \xe2\x80\x93 %s", from.text, hm_number_near(edges[i + 1], 4).text);
+    if (i + 1 == HM_REPORT_BANDS)
+        snprintf(out, 128, "\xe2\x89\xa5 %s", from.text);
+    else
+        snprintf(out, 128, "%s \xe2\x80\x93 %s", from.text, hm_number_near(edges[i + 1], 4).text);
 }
 
 void hm_chart_bands(struct hm_output *o, const struct hm_claim_figures *f)
@@ -66,8 +74,11 @@ void hm_chart_bands(struct hm_output *o, const struct hm_claim_figures *f)
     for (size_t i = 0; i < HM_REPORT_BANDS; i++) {
         char label[128], text[128];
         band_label(edges, i, label);
-        if (bands[i].steps) snprintf(text, sizeof text, "%s of %s", hm_number_percent(bands[i].certified, bands[i].steps).text, hm_number_count(bands[i].steps).text);
-        else snprintf(text, sizeof text, "no steps");
+        if (bands[i].steps)
+            snprintf(text, sizeof text, "%s of %s", hm_number_percent(bands[i].certified, bands[i].steps).text,
+                     hm_number_count(bands[i].steps).text);
+        else
+            snprintf(text, sizeof text, "no steps");
         put_bar(o, (int)i, label, bands[i].certified, bands[i].steps, text);
     }
     hm_put(o, "</svg>\n");
@@ -95,13 +106,16 @@ static void put_axes(struct hm_output *o, const struct plane *p)
 {
     for (int i = 0; i <= 4; i++) {
         double y = plane_y(i / 4.0);
-        hm_putf(o, "<path class=\"grid\" d=\"M%d %sH%d\"/><text class=\"muted\" x=\"%d\" y=\"%s\" text-anchor=\"end\">%d%%</text>\n", LEFT,
-                units(y).text, WIDTH - RIGHT, LEFT - 6, units(y + 4).text, i * 25);
+        hm_putf(o,
+                "<path class=\"grid\" d=\"M%d %sH%d\"/><text class=\"muted\" x=\"%d\" y=\"%s\" "
+                "text-anchor=\"end\">%d%%</text>\n",
+                LEFT, units(y).text, WIDTH - RIGHT, LEFT - 6, units(y + 4).text, i * 25);
     }
     for (int e = p->from; e <= p->to; e++)
         hm_putf(o, "<text class=\"muted\" x=\"%s\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
                 units(plane_x(p, pow(10, e))).text, HEIGHT - BOTTOM + 17, hm_number_near(pow(10, e), 2).text);
-    hm_putf(o, "<text class=\"muted\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">x, nats</text>\n", (WIDTH + LEFT) / 2, HEIGHT - 4);
+    hm_putf(o, "<text class=\"muted\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">x, nats</text>\n", (WIDTH + LEFT) / 2,
+            HEIGHT - 4);
 }
 
 // The share of values that are at least x, drawn as steps: exact at every bin edge.
@@ -113,7 +127,9 @@ static void put_curve(struct hm_output *o, const struct plane *p, const struct h
     hm_putf(o, "<path class=\"%s\" d=\"M%d %s", class_name, LEFT, units(plane_y((double)left / (double)h->count)).text);
     for (; bin < HM_HISTOGRAM_BINS && hm_histogram_edge(bin + 1) <= pow(10, p->to); bin++) {
         left -= h->bin[bin];
-        if (h->bin[bin]) hm_putf(o, "H%sV%s", units(plane_x(p, hm_histogram_edge(bin + 1))).text, units(plane_y((double)left / (double)h->count)).text);
+        if (h->bin[bin])
+            hm_putf(o, "H%sV%s", units(plane_x(p, hm_histogram_edge(bin + 1))).text,
+                    units(plane_y((double)left / (double)h->count)).text);
     }
     hm_putf(o, "H%d\"/>\n", WIDTH - RIGHT);
 }
@@ -127,9 +143,12 @@ void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f)
         if (low > 0 && floor(log10(low)) > -9 && floor(log10(low)) < p.from) p.from = (int)floor(log10(low));
         if (high < 1e3 && high > 0 && ceil(log10(high)) > p.to) p.to = (int)ceil(log10(high));
     }
-    open_chart(o, HEIGHT, "Share of steps whose requirement KLf* is at least x, and share of steps whose draft has KL(p,q) of at least x");
+    open_chart(o, HEIGHT,
+               f->draft.count ? "Share of steps whose requirement KLf* is at least x, and share of steps whose draft "
+                                "has a KLf of at least x"
+                              : "Share of steps whose requirement KLf* is at least x");
     put_axes(o, &p);
-    put_curve(o, &p, &f->draft, "line second");
+    if (f->draft.count) put_curve(o, &p, &f->draft, "line second");
     put_curve(o, &p, &f->klf, "line");
     hm_put(o, "</svg>\n");
 }

@@ -9,67 +9,145 @@ static void put_share_cell(struct hm_output *o, uint64_t part, uint64_t whole)
 
 static void put_table(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Rule and m</th><th>certified</th><th></th><th>steps</th><th>by KL(p\xe2\x80\x96q)</th><th>by KL(q\xe2\x80\x96p)</th>"
-              "<th>by TV</th><th>covered</th><th>vacuous</th><th>inapplicable</th><th>undecided</th><th>no draft</th></tr></thead><tbody>\n");
+    hm_put(o, "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Rule and "
+              "m</th><th>certified</th><th></th><th>steps</th><th>by KLf</th><th>by KLr</th>"
+              "<th>by TV</th><th>covered</th><th>vacuous</th><th>inapplicable</th><th>undecided</th><th>no draft "
+              "row</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < r->claim_count; i++) {
         const struct hm_claim_figures *f = &r->claims[i];
         hm_put(o, "<tr><th scope=\"row\">");
         hm_html_claim_name(o, f);
         hm_putf(o, "</th><td><b>%s</b></td><td>", hm_number_percent(f->certified_any, f->with_draft).text);
         hm_html_stack(o, "stack thin", f->status);
-        hm_putf(o, "</td><td>%s of %s</td>", hm_number_count(f->certified_any).text, hm_number_count(f->with_draft).text);
+        hm_putf(o, "</td><td>%s of %s</td>", hm_number_count(f->certified_any).text,
+                hm_number_count(f->with_draft).text);
         for (int d = 0; d < 3; d++) put_share_cell(o, f->verdict[d][HM_CERT_YES], f->with_draft);
         put_share_cell(o, f->covered[HM_YES], f->with_draft);
-        hm_putf(o, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", hm_number_count(f->status[HM_TOKEN_VACUOUS]).text,
-                hm_number_count(f->status[HM_TOKEN_INAPPLICABLE]).text, hm_number_count(f->status[HM_TOKEN_UNDECIDED]).text,
-                hm_number_count(f->status[HM_TOKEN_NO_DRAFT]).text);
+        hm_putf(
+            o, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", hm_number_count(f->status[HM_TOKEN_VACUOUS]).text,
+            hm_number_count(f->status[HM_TOKEN_INAPPLICABLE]).text, hm_number_count(f->status[HM_TOKEN_UNDECIDED]).text,
+            hm_number_count(f->status[HM_TOKEN_NO_DRAFT]).text);
     }
     hm_put(o, "</tbody></table></div>\n");
 }
 
-static void put_lower(struct hm_output *o, double value)
-{
-    hm_putf(o, "<td>%s</td>", value > 1e300 ? "\xe2\x88\x9e" : hm_number_down(value, 3).text);
-}
+struct column {
+    const char *name;
+    const struct hm_histogram *values;
+};
 
-static void put_quantile_row(struct hm_output *o, const char *name, const struct hm_histogram *h)
+// One row of the table of bounds: a quantile, or the least value for percent 0.
+static void put_bounds_row(struct hm_output *o, const struct column *columns, size_t n, const char *name,
+                           unsigned percent)
 {
-    static const unsigned percent[] = {1, 5, 25, 50, 75, 95};
-    if (!h->count) return;
     hm_putf(o, "<tr><th scope=\"row\">%s</th>", name);
-    put_lower(o, h->least);
-    for (size_t i = 0; i < sizeof percent / sizeof *percent; i++)
-        put_lower(o, hm_histogram_lower(h, hm_histogram_rank(h, percent[i], 100)));
-    hm_putf(o, "<td>%s</td></tr>\n", hm_number_count(h->count).text);
+    for (size_t i = 0; i < n; i++) {
+        const struct hm_histogram *h = columns[i].values;
+        double value = percent ? hm_histogram_lower(h, hm_histogram_rank(h, percent, 100)) : h->least;
+        hm_putf(o, "<td>%s</td>", value > 1e300 ? "\xe2\x88\x9e" : hm_number_down(value, 3).text);
+    }
+    hm_put(o, "</tr>\n");
 }
 
+static void put_bounds(struct hm_output *o, const struct hm_claim_figures *f, bool beside)
+{
+    const struct column all[] = {
+        {"KLf*, nats", &f->klf}, {"KLr*, nats", &f->klr}, {"TV*", &f->tv}, {"radius, logits", &f->radius}};
+    static const struct {
+        const char *name;
+        unsigned percent;
+    } rows[] = {{"least", 0}, {"1%", 1}, {"5%", 5}, {"25%", 25}, {"median", 50}, {"75%", 75}, {"95%", 95}};
+    struct column columns[4];
+    size_t n = 0;
+    for (size_t i = 0; i < 4; i++)
+        if (all[i].values->count) columns[n++] = all[i];
+    hm_putf(o, "<div class=\"scroll\"%s><table><thead><tr><th>Lower bounds</th>", beside ? " style=\"margin:0\"" : "");
+    for (size_t i = 0; i < n; i++) hm_putf(o, "<th>%s</th>", columns[i].name);
+    hm_put(o, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        put_bounds_row(o, columns, n, rows[i].name, rows[i].percent);
+    hm_put(o, "<tr><th scope=\"row\">steps</th>");
+    for (size_t i = 0; i < n; i++) hm_putf(o, "<td>%s</td>", hm_number_count(columns[i].values->count).text);
+    hm_put(o, "</tr>\n</tbody></table></div>\n");
+}
+
+static bool has_bands(const struct hm_claim_figures *f)
+{
+    for (size_t i = 0; i < HM_REPORT_BANDS; i++)
+        if (f->gap[i].steps || f->logit[i].steps) return true;
+    return false;
+}
+
+static void put_bands(struct hm_output *o, const struct hm_claim_figures *f)
+{
+    hm_put(o, "<div class=\"panel\"><h3>Certified by margin</h3><p class=\"note\">");
+    hm_html_claim_name(o, f);
+    hm_put(o, f->gap_steps
+                  ? ". Margin: the gap p<sub>(k)</sub> \xe2\x88\x92 p<sub>(k+1)</sub> between the last accepted and "
+                    "the first rejected token.</p>"
+                  : ". Margin: the difference of the logits of the last accepted and the first rejected token.</p>");
+    hm_chart_bands(o, f);
+    hm_put(o, "</div>\n");
+}
+
+static void put_key(struct hm_output *o, const char *line, const char *text)
+{
+    hm_putf(o,
+            "<span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"%s\" d=\"M0 "
+            "4H22\"/></svg>%s</span>",
+            line, text);
+}
+
+static void put_requirement(struct hm_output *o, const struct hm_claim_figures *f)
+{
+    hm_put(o, "<div class=\"panel\"><h3>Requirement curve</h3><p class=\"note\">");
+    hm_html_claim_name(o, f);
+    hm_put(o, ". ");
+    put_key(o, "line", "requires KLf* \xe2\x89\xa5 x");
+    if (f->draft.count) put_key(o, "line second", "this draft has KLf \xe2\x89\xa5 x");
+    hm_put(o, "</p>");
+    hm_chart_requirement(o, f);
+    hm_put(o, "<p class=\"note\">Any draft whose KLf stays below x at every step has at least the share of steps under "
+              "the solid line at x certified");
+    if (f->draft.count)
+        hm_putf(o, ". The dashed line is the draft that was used, at the %s steps with its row",
+                hm_number_count(f->draft.count).text);
+    hm_put(o, ".</p></div>\n");
+}
+
+// What has nothing to show is left out; a requirement alone has the bounds beside it.
 static void put_pictures(struct hm_output *o, const struct hm_report *r, size_t index)
 {
     const struct hm_claim_figures *f = &r->claims[index];
-    hm_putf(o, "<div data-claim=\"%zu\">\n<div class=\"pair\"><div class=\"panel\"><h3>Certified by margin</h3><p class=\"note\">", index);
-    hm_html_claim_name(o, f);
-    hm_put(o, f->gap_steps ? ". Margin: the gap p<sub>(k)</sub> \xe2\x88\x92 p<sub>(k+1)</sub> between the last accepted and the first rejected token.</p>"
-                           : ". Margin: the difference of the logits of the last accepted and the first rejected token.</p>");
-    hm_chart_bands(o, f);
-    hm_put(o, "</div>\n<div class=\"panel\"><h3>What a draft must reach</h3><p class=\"note\"><span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"line\" d=\"M0 4H22\"/></svg>requires KLf* \xe2\x89\xa5 x</span>"
-              "<span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"line second\" d=\"M0 4H22\"/></svg>this draft has KL \xe2\x89\xa5 x</span></p>");
-    if (f->klf.count && f->draft.count) hm_chart_requirement(o, f);
-    hm_put(o, "<p class=\"note\">Any draft whose KL(p\xe2\x80\x96q) stays below x at every step has at least the share of steps under the solid line at x certified. The dashed line is the draft that was used.</p></div></div>\n");
-    hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Lower bounds, ");
-    hm_html_claim_name(o, f);
-    hm_put(o, "</th><th>least</th><th>1%</th><th>5%</th><th>25%</th><th>median</th><th>75%</th><th>95%</th><th>steps</th></tr></thead><tbody>\n");
-    put_quantile_row(o, "KLf*, nats", &f->klf);
-    put_quantile_row(o, "KLr*, nats", &f->klr);
-    put_quantile_row(o, "TV*", &f->tv);
-    put_quantile_row(o, "stability radius, logits", &f->radius);
-    hm_put(o, "</tbody></table></div>\n</div>\n");
+    bool bands = has_bands(f), requirement = f->klf.count > 0, bounds = requirement || f->radius.count;
+    hm_putf(o, "<div data-claim=\"%zu\">\n", index);
+    if (bands || requirement) hm_put(o, "<div class=\"pair\">");
+    if (bands) put_bands(o, f);
+    if (requirement) put_requirement(o, f);
+    if (requirement && !bands) put_bounds(o, f, true);
+    if (bands || requirement) hm_put(o, "</div>\n");
+    if (bounds && (bands || !requirement)) put_bounds(o, f, false);
+    hm_put(o, "</div>\n");
 }
 
 void hm_html_claims(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<section id=\"claims\"><h2>Certified</h2>\n<p class=\"note\">A step is certified when at least one of three distances of the draft from the target lies "
-              "below what coverage could fail at. Shares are of the steps with a draft; vacuous, inapplicable and undecided steps are never counted as certified.</p>\n");
-    put_table(o, r);
+    static const char spelling[] =
+        "KLf is KL(p\xe2\x80\x96q), KLr is KL(q\xe2\x80\x96p), TV is total variation, of the target p and the draft q; "
+        "KLf*, KLr* and TV* are what coverage could fail at.";
+    if (hm_report_has_draft_rows(r)) {
+        hm_putf(
+            o,
+            "<section id=\"claims\"><h2>Certified</h2>\n<p class=\"note\">%s A step is certified when at least one "
+            "distance of the draft lies below its limit. Shares are of the "
+            "steps with a draft row; vacuous, inapplicable and undecided steps are never counted as certified.</p>\n",
+            spelling);
+        put_table(o, r);
+    } else
+        hm_putf(o,
+                "<section id=\"claims\"><h2>What a draft must reach</h2>\n<p class=\"note\">%s No step has a draft row "
+                "to hold against them.</p>\n",
+                spelling);
     for (size_t i = 0; i < r->claim_count && i < HM_HTML_MOST_CHARTS; i++) put_pictures(o, r, i);
     hm_put(o, "</section>\n");
 }

@@ -11,11 +11,11 @@ struct run_row {
     const char *(*text)(const struct hm_report_log *log, char buffer[64]);
 };
 
-#define HEADER_ROW(function, expression)                                                 \
-    static const char *function(const struct hm_report_log *log, char buffer[64])        \
-    {                                                                                    \
-        (void)buffer;                                                                    \
-        return log->header.expression;                                                   \
+#define HEADER_ROW(function, expression)                                                                               \
+    static const char *function(const struct hm_report_log *log, char buffer[64])                                      \
+    {                                                                                                                  \
+        (void)buffer;                                                                                                  \
+        return log->header.expression;                                                                                 \
     }
 HEADER_ROW(target_name, target.name)
 HEADER_ROW(target_hash, target.sha256)
@@ -44,7 +44,8 @@ static const char *top_k(const struct hm_report_log *log, char buffer[64])
 static const char *tree(const struct hm_report_log *log, char buffer[64])
 {
     const struct hm_record_header *h = &log->header;
-    snprintf(buffer, 64, "width %lld, depth %lld, budget %lld", (long long)h->width, (long long)h->depth, (long long)h->budget);
+    snprintf(buffer, 64, "width %lld, depth %lld, budget %lld", (long long)h->width, (long long)h->depth,
+             (long long)h->budget);
     return buffer;
 }
 
@@ -57,13 +58,17 @@ static const char *vocab(const struct hm_report_log *log, char buffer[64])
 static const char *rows(const struct hm_report_log *log, char buffer[64])
 {
     (void)buffer;
-    return log->header.has_rows ? "kept in shards beside the log" : log->header.rows_hashed ? "hashed, not kept" : "not kept";
+    return log->header.has_rows      ? "kept in shards beside the log"
+           : log->header.rows_hashed ? "hashed, not kept"
+                                     : "not kept";
 }
 
 static const char *state(const struct hm_report_log *log, char buffer[64])
 {
-    if (log->state == HM_LOG_COMPLETE) snprintf(buffer, 64, "complete, %zu lines", log->lines);
-    else snprintf(buffer, 64, "truncated after line %zu", log->lines);
+    if (log->state == HM_LOG_COMPLETE)
+        snprintf(buffer, 64, "complete, %zu lines", log->lines);
+    else
+        snprintf(buffer, 64, "truncated after line %zu", log->lines);
     return buffer;
 }
 
@@ -73,12 +78,29 @@ static const char *chain(const struct hm_report_log *log, char buffer[64])
     return log->chain;
 }
 
-static const struct run_row ROWS[] = {
-    {"target", target_name}, {"target sha256", target_hash}, {"architecture", target_architecture}, {"vocabulary", vocab},
-    {"draft", draft_name}, {"draft sha256", draft_hash}, {"tokenizer sha256", tokenizer_hash}, {"acceptance", acceptance},
-    {"temperature", temperature}, {"certified at temperature", certify_temperature}, {"top-k (0: off)", top_k}, {"top-p (1: off)", top_p},
-    {"tree", tree}, {"drafter", drafter}, {"selection", selection}, {"traversal", traversal}, {"weights", weights}, {"backend", backend},
-    {"target rows", rows}, {"hallmark version", version}, {"date", date}, {"log", state}, {"last chain value", chain}};
+static const struct run_row ROWS[] = {{"target", target_name},
+                                      {"target sha256", target_hash},
+                                      {"architecture", target_architecture},
+                                      {"vocabulary", vocab},
+                                      {"draft", draft_name},
+                                      {"draft sha256", draft_hash},
+                                      {"tokenizer sha256", tokenizer_hash},
+                                      {"acceptance", acceptance},
+                                      {"temperature", temperature},
+                                      {"certified at temperature", certify_temperature},
+                                      {"top-k (0: off)", top_k},
+                                      {"top-p (1: off)", top_p},
+                                      {"tree", tree},
+                                      {"drafter", drafter},
+                                      {"selection", selection},
+                                      {"traversal", traversal},
+                                      {"weights", weights},
+                                      {"backend", backend},
+                                      {"target rows", rows},
+                                      {"hallmark version", version},
+                                      {"date", date},
+                                      {"log", state},
+                                      {"last chain value", chain}};
 
 static void put_row(struct hm_output *o, const struct hm_report *r, const struct run_row *row)
 {
@@ -101,7 +123,9 @@ static void put_row(struct hm_output *o, const struct hm_report *r, const struct
 
 void hm_html_run(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<section id=\"run\"><h2>What was run</h2>\n<p class=\"note\">As the header says. Names and hashes are asserted by the writer; rules, temperatures, seeds and the walk are what <code>hallmark verify</code> proves.</p>\n"
+    hm_put(o, "<section id=\"run\"><h2>What was run</h2>\n<p class=\"note\">As the log says. Names, hashes, versions "
+              "and dates are the writer\xe2\x80\x99s word, not proved; rules, temperatures, seeds and the walk are "
+              "what <code>hallmark verify</code> checks.</p>\n"
               "<div class=\"scroll\"><table><thead><tr><th></th>");
     for (size_t i = 0; i < r->log_count; i++) {
         hm_put(o, "<th class=\"left\">");
@@ -116,22 +140,38 @@ void hm_html_run(struct hm_output *o, const struct hm_report *r)
 static const struct {
     const char *term, *meaning;
 } HOW[] = {
-    {"Certified", "One of KL(p\xe2\x80\x96q) &lt; KLf*, KL(q\xe2\x80\x96p) &lt; KLr*, TV(p,q) &lt; TV*: then, whatever else is true of the draft q, at least one of its first m tokens is accepted by the rule on the target\xe2\x80\x99s row p. The log\xe2\x80\x99s verdicts are counted as they stand."},
-    {"Covered", "At least one proposed token lies in A, the set of tokens the rule accepts. Certified implies covered; the reverse does not hold."},
-    {"No draft here", "The token came from the prompt\xe2\x80\x99s last row, from a leaf, or from a node the draft did not expand: nothing was proposed, so there is nothing to certify."},
+    {"Certified",
+     "One of KLf &lt; KLf*, KLr &lt; KLr*, TV &lt; TV*, where KLf is KL(p\xe2\x80\x96q), KLr is KL(q\xe2\x80\x96p) and "
+     "TV is total variation: then, whatever else is true of the draft q, at least one of its first m tokens is "
+     "accepted by the rule on the target\xe2\x80\x99s row p. The log\xe2\x80\x99s verdicts are counted as they stand."},
+    {"Covered", "At least one proposed token lies in A, the set of tokens the rule accepts. Certified implies covered; "
+                "the reverse does not hold."},
+    {"No draft row",
+     "No distribution q of the draft belongs to this step: the token came from the prompt\xe2\x80\x99s last row, no "
+     "draft was made at its node, or the drafter has no distribution (n-gram proposes tokens, but only copies them). "
+     "What a draft would have to reach is known all the same; there is nothing to hold against it."},
     {"Vacuous", "Fewer than m tokens are rejected, so coverage cannot fail for any draft. Counted apart."},
-    {"Inapplicable", "m is the number of the node\xe2\x80\x99s children, and these are not the draft\xe2\x80\x99s first m tokens, so the claim does not speak of them. Counted apart."},
+    {"Inapplicable", "m is the number of the node\xe2\x80\x99s children, and these are not the draft\xe2\x80\x99s "
+                     "first m tokens, so the claim does not speak of them. Counted apart."},
     {"Undecided", "Exact arithmetic with 4,096 bits did not settle the question. Counted apart, never as certified."},
-    {"Bounds", "Every real number in a log is an enclosure. What a draft must stay below is shown by its lower end, rounded down; what a draft has is shown by its upper end, rounded up."},
-    {"Quantiles", "Values are counted in bins of 1/32 octave (at most 3.2 % wide); a quantile of a lower bound is the lower edge of its bin, of an upper bound the upper edge. Least and largest are exact."},
-    {"Acceptance", "A round\xe2\x80\x99s accepted tokens are its steps with source <code>accepted</code>. Rounds cut off by truncation are left out; rounds cut by the end of a sequence count as they are."},
-    {"Stability radius", "The largest noise in the logits that cannot change whether the rule accepts the token (lower bound)."},
-    {"Regret", "ln(p<sub>(1)</sub>/p<sub>token</sub>) at the certified temperature, summed with outward rounding; logged only when acceptance is relaxed."}};
+    {"Bounds", "Every real number in a log is an enclosure. What a draft must stay below is shown by its lower end, "
+               "rounded down; what a draft has is shown by its upper end, rounded up."},
+    {"Quantiles", "Values are counted in bins of 1/32 octave (at most 3.2 % wide); a quantile of a lower bound is the "
+                  "lower edge of its bin, of an upper bound the upper edge. Least and largest are exact."},
+    {"Acceptance", "A round\xe2\x80\x99s accepted tokens are its steps with source <code>accepted</code>. Rounds cut "
+                   "off by truncation are left out; rounds cut by the end of a sequence count as they are: only "
+                   "emitted tokens are accepted tokens. Fully accepted are rounds whose emitted accepted path is as "
+                   "deep as their tree. Expected accepted is what the log says of the round before such a cut."},
+    {"Stability radius",
+     "The largest noise in the logits that cannot change whether the rule accepts the token (lower bound)."},
+    {"Regret", "ln(p<sub>(1)</sub>/p<sub>token</sub>) at the certified temperature, summed with outward rounding; "
+               "logged only when acceptance is relaxed."}};
 
 void hm_html_how(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<section id=\"how\"><h2>How every figure is computed</h2>\n<dl class=\"how\">");
-    for (size_t i = 0; i < sizeof HOW / sizeof *HOW; i++) hm_putf(o, "<dt>%s</dt><dd>%s</dd>\n", HOW[i].term, HOW[i].meaning);
+    for (size_t i = 0; i < sizeof HOW / sizeof *HOW; i++)
+        hm_putf(o, "<dt>%s</dt><dd>%s</dd>\n", HOW[i].term, HOW[i].meaning);
     hm_put(o, "<dt>To redo this page</dt><dd class=\"command\"><code>hallmark report");
     for (size_t i = 0; i < r->log_count; i++) {
         hm_put(o, " ");

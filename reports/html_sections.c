@@ -7,31 +7,54 @@
 
 static void put_figure(struct hm_output *o, const char *name, const char *value, const char *formula)
 {
-    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td><td class=\"left wrap soft\">%s</td></tr>\n", name, value, formula);
+    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td><td class=\"left wrap soft\">%s</td></tr>\n", name,
+            value, formula);
+}
+
+// Expected is before a cut, accepted is what was emitted: the two differ in rounds that the end of a sequence cuts.
+static void put_expected(struct hm_output *o, const struct hm_acceptance *a)
+{
+    double n = (double)a->expected.count;
+    char text[384], upper[96] = "", cut[96] = "";
+    bool exact = a->expected.lo == a->expected.hi && a->expected.lo < 0x1p53; // temperature 0: whole numbers
+    if (!exact)
+        snprintf(upper, sizeof upper, " (lower end; upper end %s)",
+                 hm_number_up(nextafter(a->expected.hi / n, INFINITY), 4).text);
+    if (a->ended)
+        snprintf(cut, sizeof cut, "; rounds cut by the end of a sequence: %s", hm_number_count(a->ended).text);
+    snprintf(text, sizeof text, "before any cut, mean over %s rounds%s; emitted there: %s%s",
+             hm_number_count(a->expected.count).text, upper,
+             hm_number_ratio(a->expected_accepted, a->expected.count, 3).text, cut);
+    put_figure(o, "expected accepted",
+               exact ? hm_number_ratio((uint64_t)a->expected.lo, a->expected.count, 3).text
+                     : hm_number_down(nextafter(a->expected.lo / n, -INFINITY), 4).text,
+               text);
 }
 
 static void put_acceptance_table(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
     char text[256];
-    hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>value</th><th class=\"left\">formula</th></tr></thead><tbody>\n");
-    snprintf(text, sizeof text, "%s accepted draft tokens / %s rounds", hm_number_count(a->accepted).text, hm_number_count(a->rounds).text);
+    hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>value</th><th "
+              "class=\"left\">formula</th></tr></thead><tbody>\n");
+    snprintf(text, sizeof text, "%s accepted draft tokens / %s rounds", hm_number_count(a->accepted).text,
+             hm_number_count(a->rounds).text);
     put_figure(o, "mean accepted, A", hm_number_ratio(a->accepted, a->rounds, 3).text, text);
-    snprintf(text, sizeof text, "%s tokens emitted in rounds / rounds; A + 1 unless a sequence ends inside a round", hm_number_count(a->emitted).text);
+    snprintf(text, sizeof text, "%s tokens emitted in rounds / rounds; A + 1 unless a sequence ends inside a round",
+             hm_number_count(a->emitted).text);
     put_figure(o, "tokens per round", hm_number_ratio(a->emitted, a->rounds, 3).text, text);
-    put_figure(o, "tokens per target pass", hm_number_ratio(a->emitted + r->prefill, a->rounds + r->prefill, 3).text, "tokens / (rounds + prompt passes)");
+    put_figure(o, "tokens per target pass", hm_number_ratio(a->emitted + r->prefill, a->rounds + r->prefill, 3).text,
+               "tokens / (rounds + prompt passes)");
     snprintf(text, sizeof text, "accepted / %s verified nodes", hm_number_count(a->verified).text);
     put_figure(o, "draft acceptance rate", hm_number_ratio(a->accepted, a->verified, 3).text, text);
-    put_figure(o, "verified nodes per round", hm_number_ratio(a->verified, a->rounds, 2).text, "nodes of the tree without its root / rounds");
-    put_figure(o, "pool per round", hm_number_ratio(a->pool, a->rounds, 2).text, "candidates the selection chose from / rounds");
-    snprintf(text, sizeof text, "%s of %s rounds with a tree accept down to its deepest node", hm_number_count(a->full).text, hm_number_count(a->with_tree).text);
+    put_figure(o, "verified nodes per round", hm_number_ratio(a->verified, a->rounds, 2).text,
+               "nodes of the tree without its root / rounds");
+    put_figure(o, "pool per round", hm_number_ratio(a->pool, a->rounds, 2).text,
+               "candidates the selection chose from / rounds");
+    snprintf(text, sizeof text, "%s of %s rounds with a tree emit an accepted path as deep as it",
+             hm_number_count(a->full).text, hm_number_count(a->with_tree).text);
     put_figure(o, "fully accepted", hm_number_percent(a->full, a->with_tree).text, text);
-    if (a->expected.count) {
-        double n = (double)a->expected.count;
-        snprintf(text, sizeof text, "from the target\xe2\x80\x99s rows, mean over %s rounds; measured there: %s. Upper end %s", hm_number_count(a->expected.count).text,
-                 hm_number_ratio(a->expected_accepted, a->expected.count, 3).text, hm_number_up(a->expected.hi / n, 5).text);
-        put_figure(o, "expected accepted", hm_number_down(a->expected.lo / n, 4).text, text);
-    }
+    if (a->expected.count) put_expected(o, a);
     hm_put(o, "</tbody></table></div>\n");
 }
 
@@ -40,13 +63,19 @@ void hm_html_acceptance(struct hm_output *o, const struct hm_report *r)
     const struct hm_acceptance *a = &r->acceptance;
     hm_put(o, "<section id=\"acceptance\"><h2>Acceptance</h2>\n");
     if (a->offered[1]) {
-        hm_put(o, "<div class=\"pair\"><div class=\"panel\"><h3>How deep rounds go</h3><p class=\"note\"><span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><rect class=\"fill\" width=\"22\" height=\"8\" rx=\"2\"/></svg>share of all rounds</span>"
-                  "<span class=\"key\"><svg viewBox=\"0 0 22 16\" aria-hidden=\"true\"><path class=\"mark\" d=\"M11 0v16\"/></svg>of those at the depth before</span></p>");
+        hm_put(o, "<div class=\"pair\"><div class=\"panel\"><h3>How deep rounds go</h3><p class=\"note\"><span "
+                  "class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><rect class=\"fill\" width=\"22\" "
+                  "height=\"8\" rx=\"2\"/></svg>share of all rounds</span>"
+                  "<span class=\"key\"><svg viewBox=\"0 0 22 16\" aria-hidden=\"true\"><path class=\"mark\" d=\"M11 "
+                  "0v16\"/></svg>of those at the depth before</span></p>");
         hm_chart_depths(o, a);
-        hm_put(o, "</div><div class=\"scroll\" style=\"margin:0\"><table><thead><tr><th>Depth</th><th>offered</th><th>reached</th><th>of all rounds</th><th>of the depth before</th></tr></thead><tbody>\n");
+        hm_put(o, "</div><div class=\"scroll\" "
+                  "style=\"margin:0\"><table><thead><tr><th>Depth</th><th>offered</th><th>reached</th><th>of all "
+                  "rounds</th><th>of the depth before</th></tr></thead><tbody>\n");
         for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++)
-            hm_putf(o, "<tr><th scope=\"row\">%zu%s</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", d, d + 1 == HM_REPORT_DEPTHS ? "+" : "",
-                    hm_number_count(a->offered[d]).text, hm_number_count(a->reach[d]).text, hm_number_percent(a->reach[d], a->rounds).text,
+            hm_putf(o, "<tr><th scope=\"row\">%zu%s</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", d,
+                    d + 1 == HM_REPORT_DEPTHS ? "+" : "", hm_number_count(a->offered[d]).text,
+                    hm_number_count(a->reach[d]).text, hm_number_percent(a->reach[d], a->rounds).text,
                     hm_number_percent(a->reach[d], a->reach[d - 1]).text);
         hm_put(o, "</tbody></table></div></div>\n");
     }
@@ -54,10 +83,12 @@ void hm_html_acceptance(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "</section>\n");
 }
 
-static void put_distance_row(struct hm_output *o, const char *name, const struct hm_sum *sum, const struct hm_histogram *h)
+static void put_distance_row(struct hm_output *o, const char *name, const struct hm_sum *sum,
+                             const struct hm_histogram *h)
 {
     static const unsigned permille[] = {500, 900, 950, 990, 999};
-    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td>", name, hm_number_up(sum->hi / (double)sum->count, 4).text);
+    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td>", name,
+            hm_number_up(sum->hi / (double)sum->count, 4).text);
     for (size_t i = 0; i < sizeof permille / sizeof *permille; i++)
         hm_putf(o, "<td>%s</td>", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, permille[i], 1000)), 3).text);
     hm_putf(o, "<td>%s</td></tr>\n", hm_number_up(h->most, 4).text);
@@ -67,12 +98,15 @@ static void put_times(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
     if (!a->timed && r->certify_seconds < 0) return;
-    hm_put(o, "<h3>Time</h3><p class=\"note\">From the log\xe2\x80\x99s <code>run</code> fields, which claim nothing: ");
+    hm_put(o,
+           "<h3>Time</h3><p class=\"note\">From the log\xe2\x80\x99s <code>run</code> fields, which claim nothing: ");
     if (a->timed)
-        hm_putf(o, "drafting %s s and verifying %s s in %s rounds%s", hm_number_near(a->draft_seconds, 4).text, hm_number_near(a->verify_seconds, 4).text,
-                hm_number_count(a->timed).text, r->certify_seconds >= 0 ? "; " : ".");
+        hm_putf(o, "drafting %s s and verifying %s s in %s rounds%s", hm_number_near(a->draft_seconds, 4).text,
+                hm_number_near(a->verify_seconds, 4).text, hm_number_count(a->timed).text,
+                r->certify_seconds >= 0 ? "; " : ".");
     if (r->certify_seconds >= 0)
-        hm_putf(o, "certifying %s s of processor time beside them (%s ms per step).", hm_number_near(r->certify_seconds, 4).text,
+        hm_putf(o, "certifying %s s of processor time beside them (%s ms per step).",
+                hm_number_near(r->certify_seconds, 4).text,
                 hm_number_near(r->steps ? 1000 * r->certify_seconds / (double)r->steps : 0, 3).text);
     hm_put(o, "</p>\n");
 }
@@ -81,41 +115,60 @@ void hm_html_cost(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<section id=\"cost\"><h2>Distance and cost</h2>\n");
     if (r->kl_pq.count) {
-        hm_put(o, "<p class=\"note\">How far the draft q is from the target p at the steps that had a draft row: upper bounds, rounded up.</p>\n"
-                  "<div class=\"scroll\"><table><thead><tr><th>Distance</th><th>mean</th><th>median</th><th>90%</th><th>95%</th><th>99%</th><th>99.9%</th><th>largest</th></tr></thead><tbody>\n");
-        put_distance_row(o, "KL(p\xe2\x80\x96q), nats", &r->sum_kl_pq, &r->kl_pq);
-        put_distance_row(o, "KL(q\xe2\x80\x96p), nats", &r->sum_kl_qp, &r->kl_qp);
-        put_distance_row(o, "TV(p,q)", &r->sum_tv, &r->tv);
+        hm_putf(o,
+                "<p class=\"note\">How far the draft q is from the target p at the %s steps with a draft row (KLf: "
+                "KL(p\xe2\x80\x96q), KLr: KL(q\xe2\x80\x96p)): upper bounds, rounded up.</p>\n"
+                "<div "
+                "class=\"scroll\"><table><thead><tr><th>Distance</th><th>mean</th><th>median</th><th>90%%</"
+                "th><th>95%%</th><th>99%%</th><th>99.9%%</th><th>largest</th></tr></thead><tbody>\n",
+                hm_number_count(r->kl_pq.count).text);
+        put_distance_row(o, "KLf, nats", &r->sum_kl_pq, &r->kl_pq);
+        put_distance_row(o, "KLr, nats", &r->sum_kl_qp, &r->kl_qp);
+        put_distance_row(o, "TV", &r->sum_tv, &r->tv);
         hm_put(o, "</tbody></table></div>\n");
     }
     hm_put(o, "<h3>Relaxation</h3>");
     if (r->regret.count)
-        hm_putf(o, "<p class=\"note\">Regret ln(p<sub>(1)</sub> / p<sub>token</sub>) sums to between %s and %s nats over %s tokens, at most %s per token on average; the largest is at most %s. "
-                   "%s of %s accepted tokens are not the first of the target\xe2\x80\x99s row.</p>\n",
-                hm_number_down(r->regret.lo, 5).text, hm_number_up(r->regret.hi, 5).text, hm_number_count(r->regret.count).text,
-                hm_number_up(r->regret.hi / (double)r->regret.count, 4).text, hm_number_up(r->regret_most, 4).text,
-                hm_number_count(r->accepted_not_first).text, hm_number_count(r->accepted_known).text);
+        hm_putf(o,
+                "<p class=\"note\">Regret ln(p<sub>(1)</sub> / p<sub>token</sub>) sums to between %s and %s nats over "
+                "%s tokens, at most %s per token on average; the largest is at most %s. "
+                "%s of %s accepted tokens are not the first of the target\xe2\x80\x99s row.</p>\n",
+                hm_number_down(r->regret.lo, 5).text, hm_number_up(r->regret.hi, 5).text,
+                hm_number_count(r->regret.count).text, hm_number_up(r->regret.hi / (double)r->regret.count, 4).text,
+                hm_number_up(r->regret_most, 4).text, hm_number_count(r->accepted_not_first).text,
+                hm_number_count(r->accepted_known).text);
     else
-        hm_put(o, "<p class=\"note\">Acceptance is <code>match</code>: a draft token is kept only when it is the token the target draws itself, so speculation changes speed and nothing else.</p>\n");
+        hm_put(o, "<p class=\"note\">Acceptance is <code>match</code>: a draft token is kept only when it is the token "
+                  "the target draws itself, so speculation changes speed and nothing else.</p>\n");
     put_times(o, r);
     hm_put(o, "</section>\n");
 }
 
 static void put_top(struct hm_output *o, const struct hm_record_logit *top)
 {
-    if (top->present) hm_putf(o, "<td>%lld <span class=\"soft\">(%s)</span></td>", (long long)top->id, hm_number_near(top->logit, 9).text);
-    else hm_put(o, "<td>\xe2\x80\x93</td>");
+    if (top->present)
+        hm_putf(o, "<td>%lld <span class=\"soft\">(%s)</span></td>", (long long)top->id,
+                hm_number_near(top->logit, 9).text);
+    else
+        hm_put(o, "<td>\xe2\x80\x93</td>");
 }
 
 void hm_html_closest(struct hm_output *o, const struct hm_report *r)
 {
+    bool drafted = hm_report_has_draft_rows(r);
     hm_put(o, "<section id=\"closest\"><h2>Closest decisions</h2>\n");
-    if (!r->closest_count) hm_put(o, "<p class=\"note\">The log lists neither radii nor two leading tokens per step.</p>\n");
+    if (!r->closest_count)
+        hm_put(o, "<p class=\"note\">The log lists neither radii nor two leading tokens per step.</p>\n");
     else {
-        hm_put(o, r->closest_by_radius ? "<p class=\"note\">The steps that the least noise in the logits could turn: their stability radius under the claim of the first screen. Two runs that part at a step "
-                                         "where the noise between them is smaller than this radius cannot blame numerics.</p>\n"
-                                       : "<p class=\"note\">The steps whose first token the least noise in the logits could change: half the difference of the two largest logits.</p>\n");
-        hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Emitted</th><th>token</th><th>noise that could turn it</th><th>first (logit)</th><th>second (logit)</th><th>sequence, t</th><th>log line</th><th class=\"left\">verdict</th></tr></thead><tbody>\n");
+        hm_put(o, r->closest_by_radius
+                      ? "<p class=\"note\">The steps that the least noise in the logits could turn: their stability "
+                        "radius under the claim of the first screen. Two runs that part at a step "
+                        "where the noise between them is smaller than this radius cannot blame numerics.</p>\n"
+                      : "<p class=\"note\">The steps whose first token the least noise in the logits could change: "
+                        "half the difference of the two largest logits.</p>\n");
+        hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Emitted</th><th>token</th><th>noise that could turn "
+                  "it</th><th>first (logit)</th><th>second (logit)</th><th>sequence, t</th><th>log line</th>");
+        hm_put(o, drafted ? "<th class=\"left\">verdict</th></tr></thead><tbody>\n" : "</tr></thead><tbody>\n");
         for (size_t i = 0; i < r->closest_count; i++) {
             const struct hm_close_step *c = &r->closest[i];
             hm_put(o, "<tr><th scope=\"row\"><code>");
@@ -128,7 +181,11 @@ void hm_html_closest(struct hm_output *o, const struct hm_report *r)
                 hm_put_html(o, r->logs[c->log].path);
                 hm_put(o, ": ");
             }
-            hm_putf(o, "%zu</td><td class=\"left\"><span class=\"dot s%u\"></span>%s</td></tr>\n", c->line, c->status, hm_html_status_text(c->status));
+            hm_putf(o, "%zu</td>", c->line);
+            if (drafted)
+                hm_putf(o, "<td class=\"left\"><span class=\"dot s%u\"></span>%s</td>", c->status,
+                        hm_html_status_text(c->status));
+            hm_put(o, "</tr>\n");
         }
         hm_put(o, "</tbody></table></div>\n");
     }
@@ -137,14 +194,19 @@ void hm_html_closest(struct hm_output *o, const struct hm_report *r)
 
 static void put_group_table(struct hm_output *o, const char *title, const struct hm_report_group *groups, size_t n)
 {
-    hm_putf(o, "<div class=\"scroll\"><table><thead><tr><th>%s</th><th>sequences</th><th>tokens</th><th>rounds</th><th>mean accepted</th><th>tokens per round</th><th>certified</th></tr></thead><tbody>\n", title);
+    hm_putf(
+        o,
+        "<div class=\"scroll\"><table><thead><tr><th>%s</th><th>sequences</th><th>tokens</th><th>rounds</th><th>mean "
+        "accepted</th><th>tokens per round</th><th>certified</th></tr></thead><tbody>\n",
+        title);
     for (size_t i = 0; i < n; i++) {
         const struct hm_report_group *g = &groups[i];
         hm_put(o, "<tr><th scope=\"row\">");
         hm_put_html(o, g->name);
-        hm_putf(o, "</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", hm_number_count(g->sequences).text,
-                hm_number_count(g->steps).text, hm_number_count(g->rounds).text, hm_number_ratio(g->accepted, g->rounds, 2).text,
-                hm_number_ratio(g->emitted, g->rounds, 2).text, hm_number_percent(g->certified, g->with_draft).text);
+        hm_putf(o, "</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
+                hm_number_count(g->sequences).text, hm_number_count(g->steps).text, hm_number_count(g->rounds).text,
+                hm_number_ratio(g->accepted, g->rounds, 2).text, hm_number_ratio(g->emitted, g->rounds, 2).text,
+                g->with_draft ? hm_number_percent(g->certified, g->with_draft).text : "no draft row");
     }
     hm_put(o, "</tbody></table></div>\n");
 }
@@ -152,7 +214,8 @@ static void put_group_table(struct hm_output *o, const char *title, const struct
 void hm_html_groups(struct hm_output *o, const struct hm_report *r)
 {
     if (r->category_count < 2 && r->log_count < 2) return;
-    hm_put(o, "<section id=\"groups\"><h2>Side by side</h2>\n<p class=\"note\">Certified: under the claim of the first screen, of the steps with a draft.</p>\n");
+    hm_put(o, "<section id=\"groups\"><h2>Side by side</h2>\n<p class=\"note\">Certified: under the claim of the first "
+              "screen, of the steps with a draft row.</p>\n");
     if (r->category_count > 1) put_group_table(o, "Category", r->categories, r->category_count);
     if (r->log_count > 1) put_group_table(o, "Log", r->by_log, r->log_count);
     hm_put(o, "</section>\n");

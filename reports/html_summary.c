@@ -7,7 +7,8 @@
 
 const char *hm_html_status_text(unsigned status)
 {
-    static const char *const names[] = {"certified", "covered, not certified", "not covered", "no draft here", "vacuous", "inapplicable", "undecided"};
+    static const char *const names[] = {"certified", "covered, not certified", "not covered", "no draft row",
+                                        "vacuous",   "inapplicable",           "undecided"};
     return status < HM_TOKEN_STATUSES ? names[status] : "";
 }
 
@@ -40,7 +41,9 @@ void hm_html_stack(struct hm_output *o, const char *class_name, const uint64_t s
     for (size_t i = 0; i < HM_TOKEN_STATUSES; i++) all += status[i];
     hm_putf(o, "<div class=\"%s\" role=\"img\" aria-label=\"", class_name);
     for (size_t i = 0, n = 0; i < HM_TOKEN_STATUSES; i++)
-        if (status[i]) hm_putf(o, "%s%s %s", n++ ? ", " : "", hm_html_status_text((unsigned)i), hm_number_percent(status[i], all).text);
+        if (status[i])
+            hm_putf(o, "%s%s %s", n++ ? ", " : "", hm_html_status_text((unsigned)i),
+                    hm_number_percent(status[i], all).text);
     hm_put(o, "\">");
     for (size_t i = 0; i < HM_TOKEN_STATUSES; i++)
         if (status[i]) hm_putf(o, "<i class=\"s%zu\" style=\"flex:%llu\"></i>", i, (unsigned long long)status[i]);
@@ -54,31 +57,64 @@ static void put_some(struct hm_output *o, uint64_t n, const char *text, int *fir
     *first = 0;
 }
 
+// What the drafter of all logs is, if it is one: why there is no row.
+static const char *why_no_rows(const struct hm_report *r)
+{
+    const char *drafter = r->logs[0].header.drafter;
+    for (size_t i = 1; i < r->log_count; i++)
+        if (strcmp(r->logs[i].header.drafter, drafter) != 0) return "no drafter left a distribution";
+    if (strcmp(drafter, "ngram") == 0) return "the n-gram drafter proposes tokens, but has no distribution";
+    if (strcmp(drafter, "none") == 0) return "decoding was plain, without a draft";
+    return "no draft was made at any of these steps";
+}
+
+static void put_answer_without_rows(struct hm_output *o, const struct hm_report *r)
+{
+    const struct hm_claim_figures *f = &r->claims[r->lead];
+    hm_put(o, "<h1>No draft distribution to certify.</h1>\n<p class=\"lead\">None of the ");
+    hm_putf(o, "%s tokens has a draft row: %s.", hm_number_count(r->steps).text, why_no_rows(r));
+    if (f->klf.count) {
+        hm_put(o, " What any drafter would have to reach under the rule <b>");
+        hm_html_claim_name(o, f);
+        hm_put(o, "</b> is <a href=\"#claims\">shown below</a>.");
+    }
+    hm_put(o, "</p>\n");
+}
+
 // The answer in one line, and what became of the rest in two.
 static void put_answer(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_claim_figures *f = &r->claims[r->lead];
     uint64_t rest = f->with_draft - f->certified_any;
     int first = 1;
-    if (!f->with_draft) hm_put(o, "<h1>No step had a draft to certify.</h1>\n");
-    else if (!rest) hm_putf(o, "<h1>Every drafted step is certified: all %s.</h1>\n", hm_number_count(f->with_draft).text);
-    else hm_putf(o, "<h1>%s of the drafted steps are certified.</h1>\n", hm_number_percent(f->certified_any, f->with_draft).text);
+    if (rest)
+        hm_putf(o, "<h1>%s certified: %s of ", hm_number_percent(f->certified_any, f->with_draft).text,
+                hm_number_count(f->certified_any).text);
+    else
+        hm_put(o, "<h1>Certified: all ");
+    hm_putf(o, "%s steps with a draft row ", hm_number_count(f->with_draft).text);
+    hm_putf(o, "<span class=\"soft\">(%s tokens in all)</span></h1>\n", hm_number_count(r->steps).text);
     hm_put(o, "<p class=\"lead\">Under the rule <b>");
     hm_html_claim_name(o, f);
     hm_put(o, "</b>");
     if (r->claim_count > 1) hm_putf(o, " (one of %zu claims)", r->claim_count);
     if (rest) {
-        hm_putf(o, ", %s of %s steps that had a draft are not certified: ", hm_number_count(rest).text, hm_number_count(f->with_draft).text);
+        hm_putf(o, ", %s steps with a draft row are not certified: ", hm_number_count(rest).text);
         put_some(o, f->status[HM_TOKEN_COVERED], "covered all the same", &first);
         put_some(o, f->status[HM_TOKEN_UNCOVERED], "not covered", &first);
         put_some(o, f->status[HM_TOKEN_VACUOUS], "vacuous", &first);
         put_some(o, f->status[HM_TOKEN_INAPPLICABLE], "where the claim does not apply", &first);
         put_some(o, f->status[HM_TOKEN_UNDECIDED], "undecided", &first);
     } else {
-        hm_put(o, ", no step that had a draft is left uncertified");
+        hm_put(o, ", no step with a draft row is left uncertified");
     }
-    hm_putf(o, ". %s of all %s tokens had no draft at their place.</p>\n", hm_number_count(f->status[HM_TOKEN_NO_DRAFT]).text,
-            hm_number_count(r->steps).text);
+    hm_putf(o, ". %s tokens have no draft row.</p>\n", hm_number_count(f->status[HM_TOKEN_NO_DRAFT]).text);
+}
+
+// Settings of the first log alone, where there are several.
+static void put_first_of(struct hm_output *o, const struct hm_report *r, const char *before)
+{
+    if (r->log_count > 1) hm_putf(o, "%sfirst of %zu logs", before, r->log_count);
 }
 
 static void put_rule_tile(struct hm_output *o, const struct hm_report *r)
@@ -87,48 +123,69 @@ static void put_rule_tile(struct hm_output *o, const struct hm_report *r)
     char m[24];
     hm_put(o, "<div class=\"tile\"><dt>Rule</dt><dd><div class=\"value small\">");
     hm_put_html(o, r->claims[r->lead].rule);
-    hm_putf(o, "</div><div class=\"about\">m = %s%s; accepted by ", hm_m_text(r->claims[r->lead].m, m), r->claims[r->lead].m == HM_M_TREE ? ", the node\xe2\x80\x99s children" : "");
+    hm_putf(o, "</div><div class=\"about\">m = %s%s; accepted by ", hm_m_text(r->claims[r->lead].m, m),
+            r->claims[r->lead].m == HM_M_TREE ? ", the node\xe2\x80\x99s children" : "");
     hm_put_html(o, h->acceptance);
     hm_put(o, "; temperature ");
     hm_put_html(o, h->temperature);
+    put_first_of(o, r, "; ");
     hm_put(o, "</div></dd></div>\n");
 }
 
 static void put_certified_tile(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_claim_figures *f = &r->claims[r->lead];
-    hm_putf(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">%s</div>", hm_number_percent(f->certified_any, f->with_draft).text);
+    if (!f->with_draft) {
+        hm_put(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">\xe2\x80\x93<small>no draft "
+                  "row</small></div><div class=\"about\">");
+        if (f->klf.count)
+            hm_putf(o, "a drafter needs KLf below %s nats at the median step",
+                    hm_number_down(hm_histogram_lower(&f->klf, hm_histogram_rank(&f->klf, 50, 100)), 3).text);
+        hm_put(o, "</div></dd></div>\n");
+        return;
+    }
+    hm_putf(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">%s</div>",
+            hm_number_percent(f->certified_any, f->with_draft).text);
     hm_html_stack(o, "stack", f->status);
-    hm_putf(o, "<div class=\"about\">%s of %s drafted steps; covered: %s</div></dd></div>\n", hm_number_count(f->certified_any).text,
-            hm_number_count(f->with_draft).text, hm_number_percent(f->covered[HM_YES], f->with_draft).text);
+    hm_putf(o, "<div class=\"about\">%s of %s steps with a draft row; covered: %s</div></dd></div>\n",
+            hm_number_count(f->certified_any).text, hm_number_count(f->with_draft).text,
+            hm_number_percent(f->covered[HM_YES], f->with_draft).text);
 }
 
 static void put_speed_tile(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
-    hm_putf(o, "<div class=\"tile\"><dt>Speed</dt><dd><div class=\"value\">%s<small>tokens per round</small></div>"
-               "<div class=\"about\">%s of them accepted draft tokens; %s rounds of %s nodes</div></dd></div>\n",
-            hm_number_ratio(a->emitted, a->rounds, 2).text, hm_number_ratio(a->accepted, a->rounds, 2).text, hm_number_count(a->rounds).text,
-            hm_number_ratio(a->verified, a->rounds, 1).text);
+    hm_putf(o,
+            "<div class=\"tile\"><dt>Speed</dt><dd><div class=\"value\">%s<small>tokens per round</small></div>"
+            "<div class=\"about\">%s of them accepted draft tokens; %s rounds of %s nodes</div></dd></div>\n",
+            hm_number_ratio(a->emitted, a->rounds, 2).text, hm_number_ratio(a->accepted, a->rounds, 2).text,
+            hm_number_count(a->rounds).text, hm_number_ratio(a->verified, a->rounds, 1).text);
 }
 
 static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<div class=\"tile\"><dt>Cost of relaxation</dt><dd>");
     if (r->regret.count)
-        hm_putf(o, "<div class=\"value\">%s<small>nats per token, at most</small></div><div class=\"about\">%s of %s accepted tokens are not the target\xe2\x80\x99s first",
-                r->regret.hi > 0 ? hm_number_up(r->regret.hi / (double)r->regret.count, 3).text : "0", hm_number_count(r->accepted_not_first).text,
-                hm_number_count(r->accepted_known).text);
+        hm_putf(o,
+                "<div class=\"value\">%s<small>nats per token, at most</small></div><div class=\"about\">%s of %s "
+                "accepted tokens are not the target\xe2\x80\x99s first",
+                r->regret.hi > 0 ? hm_number_up(r->regret.hi / (double)r->regret.count, 3).text : "0",
+                hm_number_count(r->accepted_not_first).text, hm_number_count(r->accepted_known).text);
     else
-        hm_put(o, "<div class=\"value\">none<small>nothing was relaxed</small></div><div class=\"about\">every token is the target\xe2\x80\x99s own (match)");
+        hm_put(o, "<div class=\"value\">none<small>nothing was relaxed</small></div><div class=\"about\">every token "
+                  "is the target\xe2\x80\x99s own (match)");
     hm_put(o, "</div></dd></div>\n");
 }
 
 static void put_undecided_tile(struct hm_output *o, const struct hm_report *r)
 {
-    hm_putf(o, "<div class=\"tile\"><dt>Undecided</dt><dd><div class=\"value\">%s<small>open questions</small></div><div class=\"about\">%s</div></dd></div>\n",
+    hm_putf(o,
+            "<div class=\"tile\"><dt>Undecided</dt><dd><div class=\"value\">%s<small>open questions</small></div><div "
+            "class=\"about\">%s</div></dd></div>\n",
             hm_number_count(r->undecided).text,
-            r->undecided ? "exact arithmetic gave up there; never counted as certified" : hm_report_truncated(r) ? "as far as the log goes" : "every exact question was settled");
+            r->undecided             ? "exact arithmetic gave up there; never counted as certified"
+            : hm_report_truncated(r) ? "as far as the log goes"
+                                     : "every exact question was settled");
 }
 
 static void put_warnings(struct hm_output *o, const struct hm_report *r)
@@ -137,8 +194,10 @@ static void put_warnings(struct hm_output *o, const struct hm_report *r)
         const struct hm_report_log *log = &r->logs[i];
         if (log->state == HM_LOG_COMPLETE && !log->unfinished) continue;
         hm_put(o, "<div class=\"callout warn\" role=\"alert\"><p><b>");
-        if (log->state != HM_LOG_COMPLETE) hm_put(o, "Truncated log.</b> ");
-        else hm_put(o, "Unfinished sequences.</b> ");
+        if (log->state != HM_LOG_COMPLETE)
+            hm_put(o, "Truncated log.</b> ");
+        else
+            hm_put(o, "Unfinished sequences.</b> ");
         hm_put_html(o, log->path);
         if (log->state != HM_LOG_COMPLETE)
             hm_putf(o, " stops %s line %zu, without its end record. The figures cover what was written%s.</p></div>\n",
@@ -151,13 +210,18 @@ static void put_warnings(struct hm_output *o, const struct hm_report *r)
 
 static void put_verify(struct hm_output *o, const struct hm_report *r)
 {
-    hm_putf(o, "<div class=\"callout\"><p>This page repeats what the log%s; it proves nothing. The proof is a check from the rows, by a program that shares no code with the writer:</p><div class=\"command\"><code>hallmark verify",
-            r->log_count > 1 ? "s say" : " says");
+    hm_putf(
+        o,
+        "<div class=\"callout\"><p>This page repeats what the log%s; it proves nothing. The proof is a check from the "
+        "rows, by a program that shares no code with the writer:</p><div class=\"command\"><code>hallmark verify",
+        r->log_count > 1 ? "s say" : " says");
     for (size_t i = 0; i < r->log_count; i++) {
         hm_put(o, " ");
         hm_html_shell_word(o, r->logs[i].path);
     }
-    hm_put(o, "</code><button class=\"copy js-only\" type=\"button\">Copy</button></div></div>\n");
+    hm_put(o, "</code><button class=\"copy js-only\" type=\"button\">Copy</button></div>"
+              "<p class=\"soft\">The proof covers numbers, rows and the walk; model names, prompt and text are the "
+              "writer\xe2\x80\x99s word.</p></div>\n");
 }
 
 void hm_html_summary(struct hm_output *o, const struct hm_report *r)
@@ -170,9 +234,14 @@ void hm_html_summary(struct hm_output *o, const struct hm_report *r)
     hm_put_html(o, h->target.name);
     hm_put(o, h->draft.name ? ", drafted by " : ", drafter ");
     hm_put_html(o, h->draft.name ? h->draft.name : h->drafter);
-    hm_put(o, "</span></div>\n");
+    hm_put(o, " (as the log says");
+    put_first_of(o, r, "; ");
+    hm_put(o, ")</span></div>\n");
     put_warnings(o, r);
-    put_answer(o, r);
+    if (r->claims[r->lead].with_draft)
+        put_answer(o, r);
+    else
+        put_answer_without_rows(o, r);
     hm_put(o, "<dl class=\"tiles\">\n");
     put_rule_tile(o, r);
     put_certified_tile(o, r);
@@ -186,8 +255,11 @@ void hm_html_summary(struct hm_output *o, const struct hm_report *r)
 
 void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<nav class=\"bar\" aria-label=\"Sections\"><div><a href=\"#claims\">Certified</a><a href=\"#text\">Text</a>"
-              "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a href=\"#closest\">Closest decisions</a>"
+    hm_put(o, "<nav class=\"bar\" aria-label=\"Sections\"><div><a href=\"#claims\">");
+    hm_put(o, hm_report_has_draft_rows(r) ? "Certified" : "Requirement");
+    hm_put(o, "</a><a href=\"#text\">Text</a>"
+              "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a "
+              "href=\"#closest\">Closest decisions</a>"
               "<a href=\"#run\">What was run</a><a href=\"#how\">How computed</a>");
     if (r->claim_count > 1) {
         hm_put(o, "<label class=\"js-only\">Claim <select id=\"claim\">");

@@ -13,8 +13,8 @@ static void put_legend(struct hm_output *o, const struct hm_report *r)
     for (size_t i = 0; i < r->token_count; i++) count[r->token_claims[i * r->claim_count + r->lead].status]++;
     hm_put(o, "<ul class=\"legend\" id=\"legend\">");
     for (size_t s = 0; s < HM_TOKEN_STATUSES; s++)
-        hm_putf(o, "<li data-s=\"%zu\"%s><span class=\"k s%zu\">%s</span> <b>%s</b></li>", s, count[s] ? "" : " hidden", s,
-                hm_html_status_text((unsigned)s), hm_number_count(count[s]).text);
+        hm_putf(o, "<li data-s=\"%zu\"%s><span class=\"k s%zu\">%s</span> <b>%s</b></li>", s, count[s] ? "" : " hidden",
+                s, hm_html_status_text((unsigned)s), hm_number_count(count[s]).text);
     hm_put(o, "</ul>\n");
 }
 
@@ -51,36 +51,56 @@ static void put_sequence(struct hm_output *o, const struct hm_report *r, const s
         hm_put_html(o, r->logs[s->log].path);
         hm_put(o, " \xc2\xb7 ");
     }
-    hm_putf(o, "%s tokens \xc2\xb7 ends by %s</span><span class=\"end soft number\">%s certified</span>", hm_number_count(s->steps).text,
-            s->finish ? FINISHES[s->finish] : "truncation", hm_number_percent(s->status[HM_TOKEN_CERTIFIED], drafted).text);
+    hm_putf(o, "%s tokens \xc2\xb7 ends by %s</span><span class=\"end soft number\">", hm_number_count(s->steps).text,
+            s->finish ? FINISHES[s->finish] : "truncation");
+    if (drafted)
+        hm_putf(o, "%s of %s certified</span>", hm_number_count(s->status[HM_TOKEN_CERTIFIED]).text,
+                hm_number_count(drafted).text);
+    else
+        hm_put(o, "no draft row</span>");
     hm_html_stack(o, "stack thin", s->status);
-    hm_put(o, "</summary>\n<div class=\"text\" role=\"group\" aria-label=\"Emitted text; arrow keys move between tokens\">");
+    hm_put(
+        o,
+        "</summary>\n<div class=\"text\" role=\"group\" aria-label=\"Emitted text; arrow keys move between tokens\">");
     for (size_t i = 0; i < s->tokens; i++) put_token(o, r, s->token + i);
-    if (s->tokens < s->steps) hm_putf(o, "<span class=\"soft\"> \xe2\x80\xa6 %s more tokens, counted above</span>", hm_number_count(s->steps - s->tokens).text);
+    if (s->tokens < s->steps)
+        hm_putf(o, "<span class=\"soft\"> \xe2\x80\xa6 %s more tokens, counted above</span>",
+                hm_number_count(s->steps - s->tokens).text);
     hm_put(o, "</div></details>\n");
 }
 
 void hm_html_text(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<section id=\"text\"><h2>Text</h2>\n<p class=\"note\">Every emitted token, marked by its verdict");
+    hm_put(o, "<section id=\"text\"><h2>Text</h2>\n<p class=\"note\">Every emitted token");
+    if (hm_report_has_draft_rows(r)) hm_put(o, ", marked by its verdict");
     if (r->claim_count > 1) hm_put(o, " under the chosen claim");
-    hm_put(o, ". Point at a token, tap it, or move with the arrow keys for its numbers.</p>\n"
-              "<p class=\"js-only soft\" style=\"gap:.5rem;align-items:center;font-size:.875rem\"><label for=\"proof\">Certified by</label>"
-              "<select id=\"proof\"><option value=\"-1\">any distance</option><option value=\"0\">KL(p\xe2\x80\x96q)</option><option value=\"1\">KL(q\xe2\x80\x96p)</option><option value=\"2\">total variation</option></select></p>\n");
+    hm_put(o, ". Point at a token, tap it, or move with the arrow keys for its numbers. The words are as the log says; "
+              "the proof covers the numbers of the tokens.</p>\n");
+    if (hm_report_has_draft_rows(r))
+        hm_put(o,
+               "<p class=\"js-only soft\" style=\"gap:.5rem;align-items:center;font-size:.875rem\"><label "
+               "for=\"proof\">Certified by</label>"
+               "<select id=\"proof\"><option value=\"-1\">any distance</option><option value=\"0\">KLf</option><option "
+               "value=\"1\">KLr</option><option value=\"2\">TV</option></select></p>\n");
     put_legend(o, r);
     for (size_t i = 0; i < r->kept_count; i++) put_sequence(o, r, &r->kept[i], i == 0);
     uint64_t hidden = r->steps - r->token_count;
     if (hidden)
-        hm_putf(o, "<p class=\"note\">The first %s tokens are shown one by one. %s more tokens, of %s sequences in all, are in every figure of this page but not in this list.</p>\n",
+        hm_putf(o,
+                "<p class=\"note\">The first %s tokens are shown one by one. %s more tokens, of %s sequences in all, "
+                "are in every figure of this page but not in this list.</p>\n",
                 hm_number_count(r->token_count).text, hm_number_count(hidden).text, hm_number_count(r->sequences).text);
     hm_put(o, "</section>\n");
 }
 
 static void put_bound(struct hm_output *o, bool known, struct hm_number number)
 {
-    if (!known) hm_put(o, ",null");
-    else if (number.text[0] == 'i' || number.text[1] == 'i') hm_putf(o, ",\"%s\"", number.text);
-    else hm_putf(o, ",%s", number.text);
+    if (!known)
+        hm_put(o, ",null");
+    else if (number.text[0] == 'i' || number.text[1] == 'i')
+        hm_putf(o, ",\"%s\"", number.text);
+    else
+        hm_putf(o, ",%s", number.text);
 }
 
 static void put_claim_data(struct hm_output *o, const struct hm_kept_claim *c)

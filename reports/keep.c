@@ -24,19 +24,29 @@ hm_status hm_keep_sequence(struct hm_gather *g, const struct hm_record_sequence 
     r->kept = kept;
     if (!grown) return no_memory(g);
     g->kept = &r->kept[r->kept_count++];
-    *g->kept = (struct hm_kept_sequence){.log = g->log, .id = hm_clip(sequence->id, HM_REPORT_LONGEST_NAME), .category = hm_clip(sequence->category, HM_REPORT_LONGEST_NAME),
-                                         .sequence = (uint32_t)sequence->sequence, .turn = (uint32_t)sequence->turn,
+    *g->kept = (struct hm_kept_sequence){.log = g->log,
+                                         .id = hm_clip(sequence->id, HM_REPORT_LONGEST_NAME),
+                                         .category = hm_clip(sequence->category, HM_REPORT_LONGEST_NAME),
+                                         .sequence = (uint32_t)sequence->sequence,
+                                         .turn = (uint32_t)sequence->turn,
                                          .token = r->token_count};
     return g->kept->id && g->kept->category ? HM_OK : no_memory(g);
 }
 
 static void keep_claim(const struct hm_record_claim *from, uint8_t status, struct hm_kept_claim *to)
 {
-    *to = (struct hm_kept_claim){.m = (uint32_t)from->m, .k = (uint32_t)from->k, .status = status,
-                                 .accepts = (uint8_t)from->accepts, .covered = (uint8_t)from->covered,
-                                 .has_verdicts = from->has_verdicts, .has_distances = from->has_distances,
-                                 .has_radius = from->has_radius, .klf = from->level.klf, .klr = from->level.klr,
-                                 .tv = from->level.tv, .radius = from->radius};
+    *to = (struct hm_kept_claim){.m = (uint32_t)from->m,
+                                 .k = (uint32_t)from->k,
+                                 .status = status,
+                                 .accepts = (uint8_t)from->accepts,
+                                 .covered = (uint8_t)from->covered,
+                                 .has_verdicts = from->has_verdicts,
+                                 .has_distances = from->has_distances,
+                                 .has_radius = from->has_radius,
+                                 .klf = from->level.klf,
+                                 .klr = from->level.klr,
+                                 .tv = from->level.tv,
+                                 .radius = from->radius};
     for (int i = 0; i < 3; i++) to->certified[i] = (uint8_t)from->certified[i];
 }
 
@@ -49,18 +59,29 @@ static hm_status keep_token(struct hm_gather *g, const struct hm_record_step *st
     void *tokens = r->tokens, *claims = r->token_claims, *bytes = r->text;
     bool grown = hm_grow(&tokens, &r->token_capacity, r->token_count + 1, sizeof *r->tokens);
     r->tokens = tokens;
-    grown = grown && hm_grow(&claims, &r->token_claim_capacity, (r->token_count + 1) * r->claim_count, sizeof *r->token_claims);
+    grown = grown &&
+            hm_grow(&claims, &r->token_claim_capacity, (r->token_count + 1) * r->claim_count, sizeof *r->token_claims);
     r->token_claims = claims;
     grown = grown && hm_grow(&bytes, &r->text_capacity, r->text_size + size + 1, 1);
     r->text = bytes;
     if (grown) {
         memcpy(r->text + r->text_size, text, size);
-        r->tokens[r->token_count] = (struct hm_kept_token){
-            .text = r->text_size, .text_size = (uint32_t)size, .id = (uint32_t)step->token, .t = (uint32_t)step->t,
-            .round = (int32_t)step->round, .depth = (uint16_t)(step->depth < 65535 ? step->depth : 65535),
-            .source = (uint8_t)step->source, .finish = (uint8_t)step->finish, .has_draft = step->has_draft,
-            .has_regret = step->has_regret, .entropy = step->entropy, .kl_pq = step->kl_pq, .kl_qp = step->kl_qp,
-            .tv = step->tv, .regret = step->regret};
+        r->tokens[r->token_count] =
+            (struct hm_kept_token){.text = r->text_size,
+                                   .text_size = (uint32_t)size,
+                                   .id = (uint32_t)step->token,
+                                   .t = (uint32_t)step->t,
+                                   .round = (int32_t)step->round,
+                                   .depth = (uint16_t)(step->depth < 65535 ? step->depth : 65535),
+                                   .source = (uint8_t)step->source,
+                                   .finish = (uint8_t)step->finish,
+                                   .has_draft = step->has_draft,
+                                   .has_regret = step->has_regret,
+                                   .entropy = step->entropy,
+                                   .kl_pq = step->kl_pq,
+                                   .kl_qp = step->kl_qp,
+                                   .tv = step->tv,
+                                   .regret = step->regret};
         for (size_t i = 0; i < r->claim_count; i++)
             keep_claim(&step->claims[i], g->status[i], &r->token_claims[r->token_count * r->claim_count + i]);
         r->text_size += size;
@@ -75,9 +96,12 @@ static hm_status keep_token(struct hm_gather *g, const struct hm_record_step *st
 static bool turning_noise(const struct hm_record_step *step, size_t lead, double *out, bool *by_radius)
 {
     *by_radius = step->claims[lead].has_radius;
-    if (*by_radius) *out = step->claims[lead].radius.lo;
-    else if (step->top_count >= 2) *out = (step->top[0].logit - step->top[1].logit) / 2;
-    else return false;
+    if (*by_radius)
+        *out = step->claims[lead].radius.lo;
+    else if (step->top_count >= 2)
+        *out = (step->top[0].logit - step->top[1].logit) / 2;
+    else
+        return false;
     return *out >= 0; // two logits of -inf have no difference
 }
 
@@ -98,8 +122,13 @@ static void keep_closest(struct hm_gather *g, const struct hm_record_step *step,
     if (r->closest_count < HM_REPORT_CLOSEST) r->closest_count++;
     for (size_t i = r->closest_count - 1; i > at; i--) r->closest[i] = r->closest[i - 1];
     struct hm_close_step *close = &r->closest[at];
-    *close = (struct hm_close_step){.log = g->log, .line = line, .sequence = (uint32_t)step->sequence, .t = (uint32_t)step->t,
-                                    .token = (uint32_t)step->token, .radius = radius, .status = g->status[g->report->lead]};
+    *close = (struct hm_close_step){.log = g->log,
+                                    .line = line,
+                                    .sequence = (uint32_t)step->sequence,
+                                    .t = (uint32_t)step->t,
+                                    .token = (uint32_t)step->token,
+                                    .radius = radius,
+                                    .status = g->status[g->report->lead]};
     for (size_t i = 0; i < 2 && i < step->top_count; i++) close->top[i] = step->top[i];
     size_t size = strlen(step->text);
     if (size >= sizeof close->text) {

@@ -1,4 +1,5 @@
-// Numbers as a report prints them: see number.h. MPFR gives the digits, so every direction is exact and no locale enters.
+// Numbers as a report prints them: see number.h. MPFR gives the digits, so every direction is exact and no locale
+// enters.
 #include "reports/number.h"
 
 #include <math.h>
@@ -20,8 +21,8 @@ static struct hm_number place_point(const char *digits, long exponent, const cha
         snprintf(out.text, sizeof out.text, "%s%.*s.%.*s", sign, (int)exponent, digits, (int)(n - (size_t)exponent),
                  digits + exponent);
     } else {
-        snprintf(out.text, sizeof out.text, "%s%.1s%s%.*se%ld", sign, digits, n > 1 ? "." : "", (int)(n - 1), digits + 1,
-                 exponent - 1);
+        snprintf(out.text, sizeof out.text, "%s%.1s%s%.*se%ld", sign, digits, n > 1 ? "." : "", (int)(n - 1),
+                 digits + 1, exponent - 1);
     }
     return out;
 }
@@ -75,7 +76,8 @@ struct hm_number hm_number_ratio(uint64_t numerator, uint64_t denominator, int d
     for (int i = 0; i < decimals; i++) scale *= 10;
     if (denominator == 0) return out;
     uint64_t value = scaled(numerator, denominator, scale);
-    if (decimals == 0) snprintf(out.text, sizeof out.text, "%llu", (unsigned long long)value);
+    if (decimals == 0)
+        snprintf(out.text, sizeof out.text, "%llu", (unsigned long long)value);
     else
         snprintf(out.text, sizeof out.text, "%llu.%0*llu", (unsigned long long)(value / scale), decimals,
                  (unsigned long long)(value % scale));
@@ -89,7 +91,8 @@ struct hm_number hm_number_percent(uint64_t numerator, uint64_t denominator)
     uint64_t tenths = scaled(numerator, denominator, 1000);
     if (tenths >= 1000 && numerator < denominator) tenths = 999;
     if (tenths == 0 && numerator > 0) tenths = 1;
-    snprintf(out.text, sizeof out.text, "%llu.%llu%%", (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
+    snprintf(out.text, sizeof out.text, "%llu.%llu%%", (unsigned long long)(tenths / 10),
+             (unsigned long long)(tenths % 10));
     return out;
 }
 
@@ -109,9 +112,12 @@ struct hm_number hm_number_count(uint64_t count)
 static struct hm_number as_json(double x, mpfr_rnd_t direction)
 {
     struct hm_number out;
-    if (isnan(x)) snprintf(out.text, sizeof out.text, "null");
-    else if (isinf(x)) snprintf(out.text, sizeof out.text, "\"%s\"", x > 0 ? "inf" : "-inf");
-    else out = format(x, 17, direction);
+    if (isnan(x))
+        snprintf(out.text, sizeof out.text, "null");
+    else if (isinf(x))
+        snprintf(out.text, sizeof out.text, "\"%s\"", x > 0 ? "inf" : "-inf");
+    else
+        out = format(x, 17, direction);
     return out;
 }
 

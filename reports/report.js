@@ -5,7 +5,7 @@
   var data = JSON.parse(document.getElementById('data').textContent);
   var tokens = Array.prototype.slice.call(document.querySelectorAll('.text .k'));
   var claimPick = document.getElementById('claim'), proofPick = document.getElementById('proof');
-  var STATUS = ['certified', 'covered, not certified', 'not covered', 'no draft here', 'vacuous: coverage cannot fail',
+  var STATUS = ['certified', 'covered, not certified', 'not covered', 'no draft row', 'vacuous: coverage cannot fail',
     'inapplicable: the children are not the draft\u2019s first m', 'undecided'];
   var VERDICT = { n: 'no', y: 'yes', v: 'vacuous', i: 'inapplicable', u: 'undecided' };
   var SOURCE = ['from the prompt\u2019s last row', 'accepted draft token', 'emitted by the target'];
@@ -74,7 +74,7 @@
       row(head, ['', 'draft has', 'limit', 'certified']);
       table.appendChild(head);
       var body = table.appendChild(element('tbody'));
-      ['KL(p\u2016q), nats', 'KL(q\u2016p), nats', 'TV(p,q)'].forEach(function (label, d) {
+      ['KLf < KLf*, nats', 'KLr < KLr*, nats', 'TV < TV*'].forEach(function (label, d) {
         row(body, [label, r[6 + d] === null ? '\u2013' : '\u2264 ' + r[6 + d], c[5 + d] === null ? '\u2013' : c[5 + d] === 'inf' ? '\u221e' : '\u2265 ' + c[5 + d],
           c[4] ? VERDICT[c[4].charAt(d)] : '\u2013']);
       });

@@ -1,5 +1,5 @@
-// The HTML report: one self-contained page that opens from a file, without network. The parts are in html_*.c, its style
-// in report.css, its script in report.js.
+// The HTML report: one self-contained page that opens from a file, without network. The parts are in html_*.c, its
+// style in report.css, its script in report.js.
 #include "reports/html.h"
 #include "reports/report.h"
 
@@ -15,7 +15,10 @@ static hm_status put_policy(struct hm_output *o, struct hm_error *err)
     hm_status rc = hm_sha256(hm_report_js, strlen(hm_report_js), digest, err);
     if (rc) return rc;
     EVP_EncodeBlock(base64, digest, sizeof digest);
-    hm_putf(o, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'\">\n", (const char *)base64);
+    hm_putf(o,
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+            "script-src 'sha256-%s'\">\n",
+            (const char *)base64);
     return HM_OK;
 }
 
@@ -40,7 +43,8 @@ static void put_page(struct hm_output *o, const struct hm_report *r)
     hm_html_how(o, r);
     hm_put(o, "</main>\n<footer>Made by hallmark from the log");
     hm_put(o, r->log_count > 1 ? "s" : "");
-    hm_put(o, " named above. Nothing on this page was fetched from anywhere.</footer>\n<div class=\"card\" id=\"card\" role=\"status\" hidden></div>\n");
+    hm_put(o, " named above. Nothing on this page was fetched from anywhere.</footer>\n<div class=\"card\" id=\"card\" "
+              "role=\"status\" hidden></div>\n");
     hm_html_token_data(o, r);
     hm_put(o, "<script>");
     hm_put(o, hm_report_js);
@@ -52,7 +56,8 @@ hm_status hm_report_write_html(const struct hm_report *r, const char *path, stru
     struct hm_output *o;
     hm_status rc = hm_output_open(path, &o, err);
     if (rc) return rc;
-    hm_put(o, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    hm_put(o, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+              "content=\"width=device-width, initial-scale=1\">\n");
     rc = put_policy(o, err);
     if (rc) {
         hm_output_abandon(o);

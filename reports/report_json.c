@@ -1,19 +1,21 @@
 // The JSON report: the figures under stable names (docs/report.md). Bounds keep their direction: `lower` is rounded
 // down, `upper` up.
 #include "reports/figures.h"
-#include "reports/output.h"
 #include "reports/number.h"
+#include "reports/output.h"
 #include "reports/report.h"
 
 #include <math.h>
 
-static const char *const STATUS[] = {"certified", "covered_not_certified", "not_covered", "no_draft", "vacuous", "inapplicable", "undecided"};
+static const char *const STATUS[] = {"certified", "covered_not_certified", "not_covered", "no_draft",
+                                     "vacuous",   "inapplicable",          "undecided"};
 static const char *const DIVERGENCE[] = {"klf", "klr", "tv"};
 static const char *const VERDICT[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
 static const struct {
     const char *name;
     unsigned numerator, denominator;
-} QUANTILES[] = {{"q01", 1, 100}, {"q05", 5, 100}, {"q25", 25, 100}, {"q50", 50, 100}, {"q75", 75, 100}, {"q90", 90, 100}, {"q95", 95, 100}, {"q99", 99, 100}};
+} QUANTILES[] = {{"q01", 1, 100},  {"q05", 5, 100},  {"q25", 25, 100}, {"q50", 50, 100},
+                 {"q75", 75, 100}, {"q90", 90, 100}, {"q95", 95, 100}, {"q99", 99, 100}};
 
 static unsigned long long count(uint64_t n)
 {
@@ -23,16 +25,20 @@ static unsigned long long count(uint64_t n)
 static void put_key_text(struct hm_output *o, const char *key, const char *text, const char *after)
 {
     hm_putf(o, "\"%s\":", key);
-    if (text) hm_put_json(o, text);
-    else hm_put(o, "null");
+    if (text)
+        hm_put_json(o, text);
+    else
+        hm_put(o, "null");
     hm_put(o, after);
 }
 
 static void put_share(struct hm_output *o, const char *key, uint64_t part, uint64_t whole, const char *after)
 {
     hm_putf(o, "\"%s\":", key);
-    if (whole) hm_put(o, hm_number_near((double)part / (double)whole, 17).text);
-    else hm_put(o, "null");
+    if (whole)
+        hm_put(o, hm_number_near((double)part / (double)whole, 17).text);
+    else
+        hm_put(o, "null");
     hm_put(o, after);
 }
 
@@ -43,27 +49,32 @@ static void put_sum(struct hm_output *o, const char *key, const struct hm_sum *s
         return;
     }
     double n = (double)sum->count;
-    hm_putf(o, "\"%s\":{\"count\":%llu,\"sum_lower\":%s,\"sum_upper\":%s,\"mean_lower\":%s,\"mean_upper\":%s}%s", key, count(sum->count),
-            hm_number_json_down(sum->lo).text, hm_number_json_up(sum->hi).text,
-            hm_number_json_down(nextafter(sum->lo / n, -INFINITY)).text, hm_number_json_up(nextafter(sum->hi / n, INFINITY)).text, after);
+    hm_putf(o, "\"%s\":{\"count\":%llu,\"sum_lower\":%s,\"sum_upper\":%s,\"mean_lower\":%s,\"mean_upper\":%s}%s", key,
+            count(sum->count), hm_number_json_down(sum->lo).text, hm_number_json_up(sum->hi).text,
+            hm_number_json_down(nextafter(sum->lo / n, -INFINITY)).text,
+            hm_number_json_up(nextafter(sum->hi / n, INFINITY)).text, after);
 }
 
 enum side { LOWER, UPPER };
 
-static void put_histogram(struct hm_output *o, const char *key, const struct hm_histogram *h, enum side side, const char *after)
+static void put_histogram(struct hm_output *o, const char *key, const struct hm_histogram *h, enum side side,
+                          const char *after)
 {
     if (!h->count) {
         hm_putf(o, "\"%s\":null%s", key, after);
         return;
     }
-    hm_putf(o, "\"%s\":{\"count\":%llu,\"bound\":\"%s\",\"min\":%s", key, count(h->count), side == LOWER ? "lower" : "upper",
+    hm_putf(o, "\"%s\":{\"count\":%llu,\"bound\":\"%s\",\"min\":%s", key, count(h->count),
+            side == LOWER ? "lower" : "upper",
             side == LOWER ? hm_number_json_down(h->least).text : hm_number_json_up(h->least).text);
     for (size_t i = 0; i < sizeof QUANTILES / sizeof *QUANTILES; i++) {
         uint64_t rank = hm_histogram_rank(h, QUANTILES[i].numerator, QUANTILES[i].denominator);
         hm_putf(o, ",\"%s\":%s", QUANTILES[i].name,
-                side == LOWER ? hm_number_json_down(hm_histogram_lower(h, rank)).text : hm_number_json_up(hm_histogram_upper(h, rank)).text);
+                side == LOWER ? hm_number_json_down(hm_histogram_lower(h, rank)).text
+                              : hm_number_json_up(hm_histogram_upper(h, rank)).text);
     }
-    hm_putf(o, ",\"max\":%s}%s", side == LOWER ? hm_number_json_down(h->most).text : hm_number_json_up(h->most).text, after);
+    hm_putf(o, ",\"max\":%s}%s", side == LOWER ? hm_number_json_down(h->most).text : hm_number_json_up(h->most).text,
+            after);
 }
 
 static void put_model(struct hm_output *o, const char *key, const struct hm_record_model *m)
@@ -87,8 +98,8 @@ static void put_log(struct hm_output *o, const struct hm_report *r, size_t index
     const struct hm_report_group *g = &r->by_log[index];
     hm_put(o, "{");
     put_key_text(o, "file", log->path, ",");
-    hm_putf(o, "\"state\":\"%s\",\"lines\":%zu,\"chain\":\"%s\",\"unfinished_sequences\":%llu,", states[log->state], log->lines, log->chain,
-            count(log->unfinished));
+    hm_putf(o, "\"state\":\"%s\",\"lines\":%zu,\"chain\":\"%s\",\"unfinished_sequences\":%llu,", states[log->state],
+            log->lines, log->chain, count(log->unfinished));
     put_model(o, "target", &h->target);
     put_model(o, "draft", &h->draft);
     put_key_text(o, "tokenizer_sha256", h->tokenizer_sha256, ",");
@@ -98,21 +109,26 @@ static void put_log(struct hm_output *o, const struct hm_report *r, size_t index
     hm_putf(o, "\"top_k\":%lld,", (long long)h->top_k);
     put_key_text(o, "top_p", h->top_p, ",");
     put_key_text(o, "drafter", h->drafter, ",");
-    hm_putf(o, "\"width\":%lld,\"depth\":%lld,\"budget\":%lld,", (long long)h->width, (long long)h->depth, (long long)h->budget);
+    hm_putf(o, "\"width\":%lld,\"depth\":%lld,\"budget\":%lld,", (long long)h->width, (long long)h->depth,
+            (long long)h->budget);
     put_key_text(o, "selection", h->selection, ",");
     put_key_text(o, "traversal", h->traversal, ",");
     put_key_text(o, "weights", h->weights, ",");
     put_key_text(o, "backend", h->backend, ",");
     put_key_text(o, "version", h->version, ",");
-    hm_putf(o, "\"sequences\":%llu,\"steps\":%llu,\"rounds\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"with_draft\":%llu,\"certified\":%llu}",
-            count(g->sequences), count(g->steps), count(g->rounds), count(g->accepted), count(g->emitted), count(g->with_draft),
-            count(g->certified));
+    hm_putf(o,
+            "\"sequences\":%llu,\"steps\":%llu,\"rounds\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"with_draft\":%llu,"
+            "\"certified\":%llu}",
+            count(g->sequences), count(g->steps), count(g->rounds), count(g->accepted), count(g->emitted),
+            count(g->with_draft), count(g->certified));
 }
 
 static void put_acceptance(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
-    hm_putf(o, "\"acceptance\":{\"rounds\":%llu,\"rounds_cut_off\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"verified_nodes\":%llu,\"pool\":%llu,",
+    hm_putf(o,
+            "\"acceptance\":{\"rounds\":%llu,\"rounds_cut_off\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"verified_"
+            "nodes\":%llu,\"pool\":%llu,",
             count(a->rounds), count(a->cut), count(a->accepted), count(a->emitted), count(a->verified), count(a->pool));
     put_share(o, "mean_accepted", a->accepted, a->rounds, ",");
     put_share(o, "tokens_per_round", a->emitted, a->rounds, ",");
@@ -124,19 +140,21 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     put_sum(o, "expected_accept", &a->expected, ",");
     hm_putf(o, "\"expected_accept_measured\":%llu,\"per_depth\":[", count(a->expected_accepted));
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++) {
-        hm_putf(o, "%s{\"depth\":%zu,\"offered\":%llu,\"reached\":%llu,", d > 1 ? "," : "", d, count(a->offered[d]), count(a->reach[d]));
+        hm_putf(o, "%s{\"depth\":%zu,\"offered\":%llu,\"reached\":%llu,", d > 1 ? "," : "", d, count(a->offered[d]),
+                count(a->reach[d]));
         put_share(o, "share", a->reach[d], a->rounds, ",");
         put_share(o, "conditional", a->reach[d], a->reach[d - 1], "}");
     }
     hm_put(o, "]},\n");
 }
 
-static void put_bands(struct hm_output *o, const char *by, const double edges[HM_REPORT_BANDS], const struct hm_band *bands)
+static void put_bands(struct hm_output *o, const char *by, const double edges[HM_REPORT_BANDS],
+                      const struct hm_band *bands)
 {
     hm_putf(o, "\"bands\":{\"by\":\"%s\",\"band\":[", by);
     for (size_t i = 0; i < HM_REPORT_BANDS; i++)
-        hm_putf(o, "%s{\"from\":%s,\"steps\":%llu,\"certified\":%llu}", i ? "," : "", hm_number_json_down(edges[i]).text,
-                count(bands[i].steps), count(bands[i].certified));
+        hm_putf(o, "%s{\"from\":%s,\"steps\":%llu,\"certified\":%llu}", i ? "," : "",
+                hm_number_json_down(edges[i]).text, count(bands[i].steps), count(bands[i].certified));
     hm_put(o, "]}}");
 }
 
@@ -145,15 +163,22 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
     char m[24];
     hm_put(o, "{");
     put_key_text(o, "rule", f->rule, ",");
-    if (f->m == HM_M_TREE) hm_put(o, "\"m\":\"tree\",");
-    else hm_putf(o, "\"m\":%s,", hm_m_text(f->m, m));
-    hm_putf(o, "\"steps\":%llu,\"with_draft\":%llu,\"certified\":%llu,", count(r->steps), count(f->with_draft), count(f->certified_any));
+    if (f->m == HM_M_TREE)
+        hm_put(o, "\"m\":\"tree\",");
+    else
+        hm_putf(o, "\"m\":%s,", hm_m_text(f->m, m));
+    hm_putf(o, "\"steps\":%llu,\"with_draft\":%llu,\"certified\":%llu,", count(r->steps), count(f->with_draft),
+            count(f->certified_any));
     put_share(o, "certified_share", f->certified_any, f->with_draft, ",");
     put_share(o, "coverage_share", f->covered[HM_YES], f->with_draft, ",");
     hm_put(o, "\"status\":{");
-    for (size_t i = 0; i < HM_TOKEN_STATUSES; i++) hm_putf(o, "%s\"%s\":%llu", i ? "," : "", STATUS[i], count(f->status[i]));
-    hm_putf(o, "},\"covered\":{\"no\":%llu,\"yes\":%llu,\"undecided\":%llu},\"accepts\":{\"no\":%llu,\"yes\":%llu,\"undecided\":%llu},\"verdicts\":{",
-            count(f->covered[0]), count(f->covered[1]), count(f->covered[2]), count(f->accepts[0]), count(f->accepts[1]), count(f->accepts[2]));
+    for (size_t i = 0; i < HM_TOKEN_STATUSES; i++)
+        hm_putf(o, "%s\"%s\":%llu", i ? "," : "", STATUS[i], count(f->status[i]));
+    hm_putf(o,
+            "},\"covered\":{\"no\":%llu,\"yes\":%llu,\"undecided\":%llu},\"accepts\":{\"no\":%llu,\"yes\":%llu,"
+            "\"undecided\":%llu},\"verdicts\":{",
+            count(f->covered[0]), count(f->covered[1]), count(f->covered[2]), count(f->accepts[0]),
+            count(f->accepts[1]), count(f->accepts[2]));
     for (size_t d = 0; d < 3; d++) {
         hm_putf(o, "%s\"%s\":{", d ? "," : "", DIVERGENCE[d]);
         for (size_t v = 0; v < 5; v++) hm_putf(o, "%s\"%s\":%llu", v ? "," : "", VERDICT[v], count(f->verdict[d][v]));
@@ -165,8 +190,10 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
     put_histogram(o, "tv", &f->tv, LOWER, ",");
     put_histogram(o, "draft_kl_pq", &f->draft, UPPER, ",");
     put_histogram(o, "radius", &f->radius, LOWER, ",");
-    if (f->gap_steps) put_bands(o, "margin.gap", HM_GAP_EDGES, f->gap);
-    else put_bands(o, "edge_logits", HM_LOGIT_EDGES, f->logit);
+    if (f->gap_steps)
+        put_bands(o, "margin.gap", HM_GAP_EDGES, f->gap);
+    else
+        put_bands(o, "edge_logits", HM_LOGIT_EDGES, f->logit);
 }
 
 static void put_categories(struct hm_output *o, const struct hm_report *r)
@@ -176,9 +203,11 @@ static void put_categories(struct hm_output *o, const struct hm_report *r)
         const struct hm_report_group *g = &r->categories[i];
         hm_put(o, i ? ",{" : "{");
         put_key_text(o, "name", g->name, ",");
-        hm_putf(o, "\"sequences\":%llu,\"steps\":%llu,\"rounds\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"with_draft\":%llu,\"certified\":%llu}",
-                count(g->sequences), count(g->steps), count(g->rounds), count(g->accepted), count(g->emitted), count(g->with_draft),
-                count(g->certified));
+        hm_putf(o,
+                "\"sequences\":%llu,\"steps\":%llu,\"rounds\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"with_draft\":%"
+                "llu,\"certified\":%llu}",
+                count(g->sequences), count(g->steps), count(g->rounds), count(g->accepted), count(g->emitted),
+                count(g->with_draft), count(g->certified));
     }
     hm_put(o, "],\n");
 }
@@ -186,8 +215,9 @@ static void put_categories(struct hm_output *o, const struct hm_report *r)
 static void put_run_times(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
-    hm_putf(o, "\"run\":{\"timed_rounds\":%llu,\"draft_seconds\":%s,\"verify_seconds\":%s,\"certify_seconds\":%s}\n}\n", count(a->timed),
-            a->timed ? hm_number_near(a->draft_seconds, 9).text : "null", a->timed ? hm_number_near(a->verify_seconds, 9).text : "null",
+    hm_putf(o, "\"run\":{\"timed_rounds\":%llu,\"draft_seconds\":%s,\"verify_seconds\":%s,\"certify_seconds\":%s}\n}\n",
+            count(a->timed), a->timed ? hm_number_near(a->draft_seconds, 9).text : "null",
+            a->timed ? hm_number_near(a->verify_seconds, 9).text : "null",
             r->certify_seconds >= 0 ? hm_number_near(r->certify_seconds, 9).text : "null");
 }
 
@@ -201,8 +231,11 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
         if (i) hm_put(o, ",\n");
         put_log(o, r, i);
     }
-    hm_putf(o, "],\n\"totals\":{\"sequences\":%llu,\"steps\":%llu,\"prefill\":%llu,\"continuations\":%llu,\"node_records\":%llu,\"undecided\":%llu},\n",
-            count(r->sequences), count(r->steps), count(r->prefill), count(r->continuations), count(r->nodes), count(r->undecided));
+    hm_putf(o,
+            "],\n\"totals\":{\"sequences\":%llu,\"steps\":%llu,\"prefill\":%llu,\"continuations\":%llu,\"node_"
+            "records\":%llu,\"undecided\":%llu},\n",
+            count(r->sequences), count(r->steps), count(r->prefill), count(r->continuations), count(r->nodes),
+            count(r->undecided));
     put_acceptance(o, r);
     hm_putf(o, "\"lead_claim\":%zu,\n\"claims\":[", r->lead);
     for (size_t i = 0; i < r->claim_count; i++) {
@@ -212,7 +245,8 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
     hm_put(o, "],\n\"relaxation\":{");
     put_sum(o, "regret", &r->regret, ",");
     hm_putf(o, "\"regret_max_upper\":%s,\"accepted_not_first\":%llu,\"accepted_known\":%llu},\n\"draft_distance\":{",
-            r->regret.count ? hm_number_json_up(r->regret_most).text : "null", count(r->accepted_not_first), count(r->accepted_known));
+            r->regret.count ? hm_number_json_up(r->regret_most).text : "null", count(r->accepted_not_first),
+            count(r->accepted_known));
     put_sum(o, "kl_pq_mean", &r->sum_kl_pq, ",");
     put_sum(o, "kl_qp_mean", &r->sum_kl_qp, ",");
     put_sum(o, "tv_mean", &r->sum_tv, ",");

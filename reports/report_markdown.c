@@ -1,7 +1,7 @@
 // The Markdown report: tables for an issue or a pull request, small enough to be read there.
 #include "reports/figures.h"
-#include "reports/output.h"
 #include "reports/number.h"
+#include "reports/output.h"
 #include "reports/report.h"
 
 #include <math.h>
@@ -19,7 +19,8 @@ static void put_warnings(struct hm_output *o, const struct hm_report *r)
         if (log->state != HM_LOG_COMPLETE) {
             hm_put(o, "> **Truncated:** ");
             hm_put_markdown(o, log->path);
-            hm_putf(o, " ends without its end record, after line %zu. The figures cover what was written.\n\n", log->lines);
+            hm_putf(o, " ends without its end record, after line %zu. The figures cover what was written.\n\n",
+                    log->lines);
         } else if (log->unfinished) {
             hm_put(o, "> **Unfinished:** ");
             hm_put_markdown(o, log->path);
@@ -28,84 +29,125 @@ static void put_warnings(struct hm_output *o, const struct hm_report *r)
     }
 }
 
-static void put_claims(struct hm_output *o, const struct hm_report *r)
+static void put_certified(struct hm_output *o, const struct hm_report *r)
 {
     char m[24];
-    hm_put(o, "### Certified\n\n| rule | m | certified | forward KL | reverse KL | TV | covered | vacuous | inapplicable | undecided | no draft |\n"
+    hm_put(o, "### Certified\n\n| rule | m | certified | by KLf | by KLr | by TV | covered | vacuous | inapplicable | "
+              "undecided | no draft row |\n"
               "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
     for (size_t i = 0; i < r->claim_count; i++) {
         const struct hm_claim_figures *f = &r->claims[i];
         hm_put(o, "| ");
         hm_put_markdown(o, f->rule);
-        hm_putf(o, " | %s | **%s** (%llu of %llu) ", hm_m_text(f->m, m), hm_number_percent(f->certified_any, f->with_draft).text,
-                (unsigned long long)f->certified_any, (unsigned long long)f->with_draft);
-        for (int d = 0; d < 3; d++) hm_putf(o, "| %s ", hm_number_percent(f->verdict[d][HM_CERT_YES], f->with_draft).text);
+        hm_putf(o, " | %s | **%s** (%llu of %llu) ", hm_m_text(f->m, m),
+                hm_number_percent(f->certified_any, f->with_draft).text, (unsigned long long)f->certified_any,
+                (unsigned long long)f->with_draft);
+        for (int d = 0; d < 3; d++)
+            hm_putf(o, "| %s ", hm_number_percent(f->verdict[d][HM_CERT_YES], f->with_draft).text);
         hm_putf(o, "| %s | %llu | %llu | %llu | %llu |\n", hm_number_percent(f->covered[HM_YES], f->with_draft).text,
                 (unsigned long long)f->status[HM_TOKEN_VACUOUS], (unsigned long long)f->status[HM_TOKEN_INAPPLICABLE],
                 (unsigned long long)f->status[HM_TOKEN_UNDECIDED], (unsigned long long)f->status[HM_TOKEN_NO_DRAFT]);
     }
-    hm_put(o, "\nShares are of the steps with a draft row; a step is certified when at least one of the three divergences says `yes`. "
-              "Vacuous, inapplicable and undecided steps are never counted as certified.\n\n");
+    hm_put(o, "\nShares are of the steps with a draft row; a step is certified when at least one of the three "
+              "distances lies below its limit. "
+              "Vacuous, inapplicable and undecided steps are never counted as certified. KLf is KL(p,q), KLr is "
+              "KL(q,p).\n\n");
+}
+
+// What a draft must stay below, known whether or not there was one.
+static void put_requirement(struct hm_output *o, const struct hm_report *r)
+{
+    static const unsigned percent[] = {5, 25, 50, 75, 95};
+    char m[24];
+    hm_put(o, "### What a draft must reach\n\nNo draft distribution to certify: no step has a draft row. Any drafter "
+              "would need KLf, the KL(p,q) of a step, "
+              "below that step's KLf* (lower bounds, nats):\n\n| rule | m | least | 5% | 25% | median | 75% | 95% | "
+              "steps |\n|---|---|---:|---:|---:|---:|---:|---:|---:|\n");
+    for (size_t i = 0; i < r->claim_count; i++) {
+        const struct hm_claim_figures *f = &r->claims[i];
+        if (!f->klf.count) continue;
+        hm_put(o, "| ");
+        hm_put_markdown(o, f->rule);
+        hm_putf(o, " | %s | %s ", hm_m_text(f->m, m), hm_number_down(f->klf.least, 3).text);
+        for (size_t q = 0; q < sizeof percent / sizeof *percent; q++)
+            hm_putf(o, "| %s ",
+                    hm_number_down(hm_histogram_lower(&f->klf, hm_histogram_rank(&f->klf, percent[q], 100)), 3).text);
+        hm_putf(o, "| %llu |\n", (unsigned long long)f->klf.count);
+    }
+    hm_put(o, "\n");
 }
 
 static void put_acceptance(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
     hm_put(o, "### Acceptance\n\n| figure | value | formula |\n|---|---:|---|\n");
-    hm_putf(o, "| mean accepted A | %s | %llu accepted / %llu rounds |\n", hm_number_ratio(a->accepted, a->rounds, 3).text,
-            (unsigned long long)a->accepted, (unsigned long long)a->rounds);
-    hm_putf(o, "| tokens per round | %s | %llu emitted in rounds / rounds |\n", hm_number_ratio(a->emitted, a->rounds, 3).text,
-            (unsigned long long)a->emitted);
-    hm_putf(o, "| draft acceptance rate | %s | accepted / %llu verified nodes |\n", hm_number_ratio(a->accepted, a->verified, 3).text,
-            (unsigned long long)a->verified);
+    hm_putf(o, "| mean accepted A | %s | %llu accepted / %llu rounds |\n",
+            hm_number_ratio(a->accepted, a->rounds, 3).text, (unsigned long long)a->accepted,
+            (unsigned long long)a->rounds);
+    hm_putf(o, "| tokens per round | %s | %llu emitted in rounds / rounds |\n",
+            hm_number_ratio(a->emitted, a->rounds, 3).text, (unsigned long long)a->emitted);
+    hm_putf(o, "| draft acceptance rate | %s | accepted / %llu verified nodes |\n",
+            hm_number_ratio(a->accepted, a->verified, 3).text, (unsigned long long)a->verified);
     hm_putf(o, "| tokens per target pass | %s | (emitted + prefill) / (rounds + prefills) |\n",
             hm_number_ratio(a->emitted + r->prefill, a->rounds + r->prefill, 3).text);
     hm_putf(o, "| verified nodes, pool per round | %s, %s | |\n", hm_number_ratio(a->verified, a->rounds, 2).text,
             hm_number_ratio(a->pool, a->rounds, 2).text);
-    hm_putf(o, "| fully accepted | %s | %llu of %llu rounds with a tree |\n\n", hm_number_percent(a->full, a->with_tree).text,
-            (unsigned long long)a->full, (unsigned long long)a->with_tree);
+    hm_putf(o, "| fully accepted | %s | %llu of %llu rounds with a tree emit an accepted path as deep as it |\n\n",
+            hm_number_percent(a->full, a->with_tree).text, (unsigned long long)a->full,
+            (unsigned long long)a->with_tree);
+    if (!a->offered[1]) return;
     hm_put(o, "| depth | offered | reached | share of rounds | given the depth before |\n|---:|---:|---:|---:|---:|\n");
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++)
-        hm_putf(o, "| %zu | %llu | %llu | %s | %s |\n", d, (unsigned long long)a->offered[d], (unsigned long long)a->reach[d],
-                hm_number_percent(a->reach[d], a->rounds).text, hm_number_percent(a->reach[d], a->reach[d - 1]).text);
+        hm_putf(o, "| %zu | %llu | %llu | %s | %s |\n", d, (unsigned long long)a->offered[d],
+                (unsigned long long)a->reach[d], hm_number_percent(a->reach[d], a->rounds).text,
+                hm_number_percent(a->reach[d], a->reach[d - 1]).text);
     hm_put(o, "\n");
 }
 
-static void put_distance_row(struct hm_output *o, const char *name, const struct hm_sum *sum, const struct hm_histogram *h)
+static void put_distance_row(struct hm_output *o, const char *name, const struct hm_sum *sum,
+                             const struct hm_histogram *h)
 {
     static const unsigned percent[] = {50, 90, 95, 99};
     hm_putf(o, "| %s | %s ", name, hm_number_up(sum->hi / (double)sum->count, 4).text);
-    for (size_t i = 0; i < 4; i++) hm_putf(o, "| %s ", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, percent[i], 100)), 3).text);
+    for (size_t i = 0; i < 4; i++)
+        hm_putf(o, "| %s ", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, percent[i], 100)), 3).text);
     hm_putf(o, "| %s |\n", hm_number_up(h->most, 4).text);
 }
 
 static void put_distances(struct hm_output *o, const struct hm_report *r)
 {
     if (r->kl_pq.count) {
-        hm_put(o, "### Distance of the draft from the target (upper bounds)\n\n| | mean | median | 90% | 95% | 99% | max |\n"
-                  "|---|---:|---:|---:|---:|---:|---:|\n");
-        put_distance_row(o, "KL(p,q), nats", &r->sum_kl_pq, &r->kl_pq);
-        put_distance_row(o, "KL(q,p), nats", &r->sum_kl_qp, &r->kl_qp);
-        put_distance_row(o, "TV(p,q)", &r->sum_tv, &r->tv);
+        hm_put(
+            o,
+            "### Distance of the draft from the target (upper bounds)\n\n| | mean | median | 90% | 95% | 99% | max |\n"
+            "|---|---:|---:|---:|---:|---:|---:|\n");
+        put_distance_row(o, "KLf, nats", &r->sum_kl_pq, &r->kl_pq);
+        put_distance_row(o, "KLr, nats", &r->sum_kl_qp, &r->kl_qp);
+        put_distance_row(o, "TV", &r->sum_tv, &r->tv);
         hm_put(o, "\n");
     }
     if (r->regret.count)
-        hm_putf(o, "**Cost of relaxation:** regret ln(p(1)/p(token)) sums to at most %s nats over %llu tokens (mean at most %s, largest at most %s); "
-                   "%llu of %llu accepted tokens are not the row's first.\n\n",
+        hm_putf(o,
+                "**Cost of relaxation:** regret ln(p(1)/p(token)) sums to at most %s nats over %llu tokens (mean at "
+                "most %s, largest at most %s); "
+                "%llu of %llu accepted tokens are not the row's first.\n\n",
                 hm_number_up(r->regret.hi, 5).text, (unsigned long long)r->regret.count,
                 hm_number_up(r->regret.hi / (double)r->regret.count, 4).text, hm_number_up(r->regret_most, 4).text,
                 (unsigned long long)r->accepted_not_first, (unsigned long long)r->accepted_known);
 }
 
-static void put_groups(struct hm_output *o, const char *title, const char *first, const struct hm_report_group *groups, size_t n)
+static void put_groups(struct hm_output *o, const char *title, const char *first, const struct hm_report_group *groups,
+                       size_t n)
 {
-    hm_putf(o, "### %s\n\n| %s | sequences | tokens | tokens per round | certified |\n|---|---:|---:|---:|---:|\n", title, first);
+    hm_putf(o, "### %s\n\n| %s | sequences | tokens | tokens per round | certified |\n|---|---:|---:|---:|---:|\n",
+            title, first);
     for (size_t i = 0; i < n; i++) {
         hm_put(o, "| ");
         hm_put_markdown(o, groups[i].name);
-        hm_putf(o, " | %llu | %llu | %s | %s |\n", (unsigned long long)groups[i].sequences, (unsigned long long)groups[i].steps,
-                hm_number_ratio(groups[i].emitted, groups[i].rounds, 2).text,
-                hm_number_percent(groups[i].certified, groups[i].with_draft).text);
+        hm_putf(o, " | %llu | %llu | %s | %s |\n", (unsigned long long)groups[i].sequences,
+                (unsigned long long)groups[i].steps, hm_number_ratio(groups[i].emitted, groups[i].rounds, 2).text,
+                groups[i].with_draft ? hm_number_percent(groups[i].certified, groups[i].with_draft).text
+                                     : "no draft row");
     }
     hm_put(o, "\n");
 }
@@ -120,7 +162,7 @@ static void put_run_row(struct hm_output *o, const char *name, const char *value
 
 static void put_run(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "### What was run\n\n");
+    hm_put(o, "### What was run\n\nAs the log says, not proved.\n\n");
     for (size_t i = 0; i < r->log_count; i++) {
         const struct hm_report_log *log = &r->logs[i];
         const struct hm_record_header *h = &log->header;
@@ -135,7 +177,8 @@ static void put_run(struct hm_output *o, const struct hm_report *r)
         put_run_row(o, "acceptance", h->acceptance);
         put_run_row(o, "temperature", h->temperature);
         put_run_row(o, "certified at temperature", h->certify_temperature);
-        hm_putf(o, "| tree | width %lld, depth %lld, budget %lld |\n", (long long)h->width, (long long)h->depth, (long long)h->budget);
+        hm_putf(o, "| tree | width %lld, depth %lld, budget %lld |\n", (long long)h->width, (long long)h->depth,
+                (long long)h->budget);
         put_run_row(o, "drafter", h->drafter);
         put_run_row(o, "traversal", h->traversal);
         put_run_row(o, "backend", h->backend);
@@ -156,8 +199,14 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
     put_count(o, r->steps);
     hm_put(o, "` tokens in `");
     put_count(o, r->sequences);
-    hm_putf(o, "` sequences; undecided questions: `%llu`. A report proves nothing; `hallmark verify LOG` does.\n\n", (unsigned long long)r->undecided);
-    put_claims(o, r);
+    hm_putf(o, "` sequence%s; undecided questions: `%llu`.\n\n", r->sequences == 1 ? "" : "s",
+            (unsigned long long)r->undecided);
+    hm_put(o, "A report proves nothing; `hallmark verify LOG` proves numbers, rows and the walk. "
+              "Model names, prompt and text are the writer's word.\n\n");
+    if (hm_report_has_draft_rows(r))
+        put_certified(o, r);
+    else
+        put_requirement(o, r);
     put_acceptance(o, r);
     put_distances(o, r);
     if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);

@@ -55,7 +55,8 @@ static void bounds_stay_bounds(void **state)
         bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
         double value = ldexp((double)(bits >> 11), (int)(bits % 80) - 100);
         int digits = 1 + i % 17;
-        double down = strtod(hm_number_down(value, digits).text, NULL), up = strtod(hm_number_up(value, digits).text, NULL);
+        double down = strtod(hm_number_down(value, digits).text, NULL),
+               up = strtod(hm_number_up(value, digits).text, NULL);
         if (!(down <= value && value <= up)) fail_msg("%a: %a .. %a at %d digits", value, down, up, digits);
         assert_true(up - down <= 2 * value * pow(10, 1 - digits));
     }
@@ -73,7 +74,8 @@ static void histograms_bracket_quantiles(void **state)
     assert_int_equal(h.infinite, 1);
     assert_int_equal(h.below, 2);
     for (uint64_t rank = 2; rank < 1002; rank += 37) { // the value of this rank is (rank - 1) / 64
-        double value = (double)(rank - 1) / 64, lower = hm_histogram_lower(&h, rank), upper = hm_histogram_upper(&h, rank);
+        double value = (double)(rank - 1) / 64, lower = hm_histogram_lower(&h, rank),
+               upper = hm_histogram_upper(&h, rank);
         assert_true(lower <= value && value <= upper);
         assert_true(upper <= lower * 1.0313);
     }
@@ -91,8 +93,12 @@ static void sums_enclose(void **state)
     (void)state;
     struct hm_sum sum = {0};
     for (int i = 0; i < 1000; i++) hm_sum_add(&sum, (struct hm_ival){0.1, 0.1});
-    assert_true(sum.lo < 100.0000000000000056 && sum.hi > 100.0000000000000055 && sum.hi - sum.lo < 1e-10); // 1000 times the double 0.1
+    assert_true(sum.lo < 100.0000000000000056 && sum.hi > 100.0000000000000055 &&
+                sum.hi - sum.lo < 1e-10); // 1000 times the double 0.1
     assert_int_equal(sum.count, 1000);
+    struct hm_sum whole = {0}; // sums of whole numbers stay exact
+    for (int i = 0; i < 1000; i++) hm_sum_add(&whole, (struct hm_ival){i % 7, i % 7});
+    assert_true(whole.lo == 2997 && whole.hi == 2997);
     struct hm_sum up = {0}, down = {0}; // one step that rounds up, one that rounds down
     hm_sum_add(&up, (struct hm_ival){1, 1});
     hm_sum_add(&up, (struct hm_ival){0x1.8p-53, 0x1.8p-53});
@@ -125,13 +131,15 @@ static void text_is_inert(void **state)
     static const struct {
         void (*write)(struct hm_output *, const char *);
         const char *text, *expected;
-    } cases[] = {{hm_put_html, "</script><a b=\"c\" d='e'>&", "&lt;/script&gt;&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;"},
-                 {hm_put_html, "a\x01\x7f\n\tb", "a\xe2\x90\x81\xe2\x90\xa1\n\tb"},
-                 {hm_put_html, "x\xe2\x80\xaey", "x[U+202E]y"},
-                 {hm_put_html, "\xff", "\xef\xbf\xbd"},
-                 {hm_put_json, "</script>\"\\\n&'", "\"\\u003c/script\\u003e\\\"\\\\\\u000a\\u0026\\u0027\""},
-                 {hm_put_json, "\xe2\x80\xa8\xf0\x9f\x98\x80", "\"\\u2028\xf0\x9f\x98\x80\""},
-                 {hm_put_markdown, "a|b`c<d>\n@x #1 [l](u)", "a&#124;b&#96;c&#60;d&#62;\xe2\x86\xb5&#64;x &#35;1 &#91;l&#93;(u)"}};
+    } cases[] = {
+        {hm_put_html, "</script><a b=\"c\" d='e'>&", "&lt;/script&gt;&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;"},
+        {hm_put_html, "a\x01\x7f\n\tb", "a\xe2\x90\x81\xe2\x90\xa1\n\tb"},
+        {hm_put_html, "x\xe2\x80\xaey", "x[U+202E]y"},
+        {hm_put_html, "\xff", "\xef\xbf\xbd"},
+        {hm_put_json, "</script>\"\\\n&'", "\"\\u003c/script\\u003e\\\"\\\\\\u000a\\u0026\\u0027\""},
+        {hm_put_json, "\xe2\x80\xa8\xf0\x9f\x98\x80", "\"\\u2028\xf0\x9f\x98\x80\""},
+        {hm_put_markdown, "a|b`c<d>\n@x #1 [l](u)",
+         "a&#124;b&#96;c&#60;d&#62;\xe2\x86\xb5&#64;x &#35;1 &#91;l&#93;(u)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *found = written(cases[i].write, cases[i].text);
         assert_string_equal(found, cases[i].expected);
@@ -173,8 +181,11 @@ static void files_appear_whole_or_not_at_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_are_written), cmocka_unit_test(bounds_stay_bounds),
-                                       cmocka_unit_test(histograms_bracket_quantiles), cmocka_unit_test(sums_enclose),
-                                       cmocka_unit_test(text_is_inert), cmocka_unit_test(files_appear_whole_or_not_at_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_are_written),
+                                       cmocka_unit_test(bounds_stay_bounds),
+                                       cmocka_unit_test(histograms_bracket_quantiles),
+                                       cmocka_unit_test(sums_enclose),
+                                       cmocka_unit_test(text_is_inert),
+                                       cmocka_unit_test(files_appear_whole_or_not_at_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

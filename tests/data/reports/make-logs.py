@@ -65,6 +65,16 @@ write(R+'tiny.jsonl',lines)
 write(R+'cut-line.jsonl',lines,lambda b:b[:-40])
 write(R+'cut-round.jsonl',lines[:6])     # after the second accepted token of round 0
 write(R+'no-newline.jsonl',lines,lambda b:b[:-1])
+copied=copy.deepcopy(lines)              # as the n-gram drafter leaves it: levels, but no draft rows
+copied[0]["draft"]=None; copied[0]["decoder"]["drafter"]="ngram"
+for d in copied:
+    if d["kind"]!="step": continue
+    d["draft_row"]={"why":"no draft model"}
+    for name in "kl_pq","kl_qp","tv": d.pop(name,None)
+    for c in d["claims"]: c.pop("covered",None); c.update(certified=None,why="no draft model")
+for d in copied[-1]["verdicts"]: d.update(klf=v(),klr=v(),tv=v())
+copied[-1]["undecided"]=0
+write(R+'no-rows.jsonl',copied)
 evil=copy.deepcopy(lines)
 X='</script><script>alert(1)</script><img src=x onerror=alert(2)>" \'`|*&'
 evil[0]["target"]["name"]=X; evil[0]["claims"][0]='greedy"><script>alert(3)</script>'

@@ -1,0 +1,73 @@
+// A report of a log of sheer length: the page stays a page, and memory does not follow the log.
+#include "tests/report_support.h"
+
+#include <sys/resource.h>
+
+static const char HEADER[] =
+    "{\"hallmark\":1,\"kind\":\"header\",\"claims\":[\"greedy\"],\"m\":[1],\"margin\":false,\"acceptance\":\"match\","
+    "\"temperature\":\"0\",\"certify_temperature\":\"1\","
+    "\"processors\":{\"top_k\":0,\"top_p\":\"1\"},\"top\":0,\"nodes\":\"path\",\"target\":{\"name\":\"t\",\"vocab\":8},"
+    "\"draft\":null,"
+    "\"decoder\":{\"drafter\":\"none\",\"width\":1,\"depth\":1,\"budget\":1,\"traversal\":\"exhaustive\"}";
+static const char CHAIN[] = ",\"chain\":\"0000000000000000000000000000000000000000000000000000000000000000\"}\n";
+
+// 200,000 steps, each with a long text: the page stays a page, and memory does not follow the log.
+static void length_is_bounded(void **state)
+{
+    (void)state;
+    enum { STEPS = 200000 };
+    char log[] = "/tmp/hallmark-long-XXXXXX";
+    FILE *file = fdopen(mkstemp(log), "wb");
+    assert_non_null(file);
+    fprintf(
+        file,
+        "%s%s{\"kind\":\"sequence\",\"sequence\":0,\"id\":1,\"prompt\":[],\"seed\":\"1\",\"stop\":{\"max_tokens\":0}%s",
+        HEADER, CHAIN, CHAIN);
+    for (int t = 0; t < STEPS; t++) {
+        if (t)
+            fprintf(file,
+                    "{\"kind\":\"round\",\"sequence\":0,\"round\":%d,\"t\":%d,\"parent\":[-1],\"token\":[1],\"logq\":["
+                    "\"0x0p+0\"],\"pool\":0,\"expected_accept\":null%s",
+                    t - 1, t, CHAIN);
+        fprintf(file,
+                "{\"kind\":\"step\",\"sequence\":0,\"t\":%d,\"token\":1,\"node\":0,\"depth\":0,\"row\":{\"why\":\"\"},"
+                "\"draft_row\":{\"why\":\"\"},\"top\":[],\"support\":8,"
+                "\"lse\":[\"0x1p+0\",\"0x1p+0\"],\"entropy\":[\"0x1p+0\",\"0x1p+0\"],\"claims\":[{\"rule\":\"greedy\","
+                "\"m\":1,\"m_from\":\"fixed\",\"k\":0,\"accepts\":\"no\","
+                "\"edge\":[null,[1,\"0x0p+0\"]],\"klf\":[\"0x0p+0\",\"0x0p+0\"],\"klr\":[\"0x0p+0\",\"0x0p+0\"],\"tv\":"
+                "[\"0x0p+0\",\"0x0p+0\"],\"certified\":null,\"why\":\"\"}],",
+                t);
+        if (t)
+            fprintf(file, "\"source\":\"continuation\",\"round\":%d", t - 1);
+        else
+            fprintf(file, "\"source\":\"prefill\",\"round\":null");
+        fprintf(file, "%s,\"text\":\"<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<< %d\"%s",
+                t == STEPS - 1 ? ",\"finish\":\"length\"" : "", t, CHAIN);
+    }
+    fprintf(
+        file,
+        "{\"kind\":\"end\",\"sequences\":1,\"rounds\":%d,\"steps\":%d,\"nodes\":0,\"verdicts\":[],\"undecided\":0%s",
+        STEPS - 1, STEPS, CHAIN);
+    assert_int_equal(fclose(file), 0);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    struct hm_report *report = report_on(log, NULL);
+    getrusage(RUSAGE_SELF, &after);
+    char *html = written(hm_report_write_html, report);
+    assert_int_equal(report->steps, STEPS);
+    assert_int_equal(report->token_count, HM_REPORT_MOST_TOKENS);
+    assert_true(strlen(html) < 10u << 20);
+    assert_non_null(strstr(html, "The first 20,000 tokens are shown one by one. 180,000 more tokens"));
+#if !defined(__SANITIZE_ADDRESS__)
+    assert_true(after.ru_maxrss - before.ru_maxrss < 64 << 10); // KiB; the log is about 130 MB
+#endif
+    free(html);
+    hm_report_close(report);
+    unlink(log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(length_is_bounded)};
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
