@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,11 +46,14 @@ static void usage(FILE *to)
           "  hallmark verify run.jsonl\n"
           "  hallmark: PROVED 1536 claims\n\n"
           "Usage: hallmark verify [options] LOG...\n"
-          "  --allow-truncated    a log cut by a crash is no failure when what is there holds\n"
-          "  --allow-absent-rows  nor is a log whose row shards are gone; it is checked for consistency\n"
+          "  --allow-truncated    a log cut by a crash is no failure when what is there\n"
+          "                       holds\n"
+          "  --allow-absent-rows  nor is a log whose row shards are gone; it is checked\n"
+          "                       for consistency\n"
           "  --json               one JSON object a log instead of text\n"
           "  --quiet              the last line only\n\n"
-          "Exit codes: 0 proved, 1 refuted, 2 unreadable or wrong usage, 3 undecided, truncated or rows absent.\n",
+          "Exit codes: 0 proved, 1 refuted, 2 unreadable or wrong usage, 3 undecided,\n"
+          "truncated or rows absent.\n",
           to);
 }
 
@@ -93,31 +97,77 @@ static int badness(const struct hm_check_result *r)
     return 2 * of_exit[r->exit_code & 3] + (r->kind != HM_CHECK_PROVED);
 }
 
+// A log lies in a folder with its row shards. Anything but a regular file (standard input, a pipe that would block, a
+// folder) is refused before it is opened.
+static bool is_log_file(const char *path, struct hm_check_result *result)
+{
+    const char *found = NULL;
+    struct stat status;
+    if (strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0)
+        found = "standard input or another open file";
+    else if (stat(path, &status) != 0 || S_ISREG(status.st_mode))
+        return true; // a file that is not there is the checker's to report
+    else
+        found = S_ISDIR(status.st_mode) ? "a folder" : S_ISFIFO(status.st_mode) ? "a pipe" : "a device or socket";
+    *result = (struct hm_check_result){.kind = HM_CHECK_UNREADABLE, .exit_code = HM_EXIT_USAGE};
+    snprintf(result->message, sizeof result->message, "UNREADABLE line 0: file: expected a regular file, found %s",
+             found);
+    return false;
+}
+
+static void check(const char *path, const struct arguments *a, struct hm_check_result *result)
+{
+    struct hm_check_options options = a->options;
+    struct watch watch = {.path = path, .started = now()};
+    if (!is_log_file(path, result)) return;
+    options.user = &watch;
+    if (isatty(STDERR_FILENO) && !a->quiet) options.progress = show_progress;
+    hm_check_log(path, &options, result);
+    if (watch.any) fputs("\r\033[K", stderr);
+}
+
+// The line that scripts read. path: the log it speaks of, NULL where that is plain.
+static void print_last_line(const struct hm_check_result *worst, uint64_t claims, const char *path, bool quiet)
+{
+    if (worst->kind == HM_CHECK_PROVED) {
+        if (!quiet) puts("proved from the rows; asserted only: model names and hashes, prompt, text (docs/log.md)");
+        printf("hallmark: PROVED %" PRIu64 " claims\n", claims);
+        return;
+    }
+    if (worst->kind == HM_CHECK_CONSISTENT) {
+        printf("hallmark: CONSISTENT %" PRIu64 " claims (rows absent)\n", claims);
+        return;
+    }
+    printf("hallmark: %s", worst->message);
+    if (path) {
+        fputs(" (", stdout);
+        for (; *path; path++) putchar((unsigned char)*path < ' ' || *path == 0x7f ? '?' : *path);
+        putchar(')');
+    }
+    putchar('\n');
+}
+
 static int verify(char **paths, int count, const struct arguments *a)
 {
     struct hm_check_result worst = {0}, result;
+    const char *worst_path = NULL;
     uint64_t claims = 0;
     for (int i = 0; i < count; i++) {
-        struct hm_check_options options = a->options;
-        struct watch watch = {.path = paths[i], .started = now()};
-        options.user = &watch;
-        if (isatty(STDERR_FILENO) && !a->quiet) options.progress = show_progress;
-        hm_check_log(paths[i], &options, &result);
-        if (watch.any) fputs("\r\033[K", stderr);
+        check(paths[i], a, &result);
         claims += result.claims;
         if (a->json)
             print_json(paths[i], &result);
         else if (count > 1 && !a->quiet)
             printf("%s: %s\n", paths[i], result.message);
-        if (i == 0 || badness(&result) > badness(&worst)) worst = result;
+        if (i == 0 || badness(&result) > badness(&worst)) {
+            worst = result;
+            worst_path = paths[i];
+        }
         fflush(stdout);
     }
-    if (!a->json && worst.kind == HM_CHECK_PROVED)
-        printf("hallmark: PROVED %" PRIu64 " claims\n", claims);
-    else if (!a->json && worst.kind == HM_CHECK_CONSISTENT)
-        printf("hallmark: CONSISTENT %" PRIu64 " claims (rows absent)\n", claims);
-    else if (!a->json)
-        printf("hallmark: %s\n", worst.message);
+    bool of_a_line = worst.kind == HM_CHECK_REFUTED || worst.kind == HM_CHECK_UNREADABLE;
+    bool name_it = of_a_line && (count > 1 || worst.line == 0); // line 0: the file itself
+    if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL, a->quiet);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("hallmark: cannot write the result\n", stderr);
         return HM_EXIT_USAGE;
@@ -144,7 +194,11 @@ int hm_cmd_verify(int argc, char **argv)
             a.json = true;
         else if (strcmp(s, "--quiet") == 0)
             a.quiet = true;
-        else if (strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0) {
+        else if (strcmp(s, "-") == 0) {
+            fputs("hallmark: verify: expected a log file, found \"-\": a log is read with the row shards beside it\n",
+                  stderr);
+            return HM_EXIT_USAGE;
+        } else if (strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0) {
             usage(stdout);
             return HM_EXIT_OK;
         } else {
