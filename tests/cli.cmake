@@ -1,5 +1,9 @@
 # The command as its users see it.
-foreach(script command_line end_to_end)
+foreach(script command_line verify_messages end_to_end)
   add_test(NAME ${script} COMMAND ${CMAKE_SOURCE_DIR}/tests/${script} $<TARGET_FILE:hallmark_command>)
   set_tests_properties(${script} PROPERTIES TIMEOUT 900)
 endforeach()
+
+# The package and the example of docs/library.md.
+add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install_check ${CMAKE_BINARY_DIR})
+set_tests_properties(install PROPERTIES TIMEOUT 300)
