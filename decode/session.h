@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hm_session;
 
 enum hm_token_source { HM_TOKEN_PREFILL, HM_TOKEN_ACCEPTED, HM_TOKEN_CONTINUATION };
@@ -104,5 +108,9 @@ void hm_session_close(struct hm_session *session); // NULL is allowed
 hm_status hm_session_run(struct hm_session *session, uint32_t sequence, const int32_t *prompt, size_t length,
                          size_t max_tokens, const struct hm_listener *listener, struct hm_session_counts *counts,
                          int32_t **token, size_t *count, struct hm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
