@@ -3,6 +3,7 @@
 #include "reports/number.h"
 #include "reports/report.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *hm_html_status_text(unsigned status)
@@ -72,7 +73,10 @@ static void put_answer_without_rows(struct hm_output *o, const struct hm_report 
 {
     const struct hm_claim_figures *f = &r->claims[r->lead];
     hm_put(o, "<h1>No draft distribution to certify.</h1>\n<p class=\"lead\">None of the ");
-    hm_putf(o, "%s tokens has a draft row: %s.", hm_number_count(r->steps).text, why_no_rows(r));
+    if (hm_report_has_draft_rows(r)) // other claims have verdicts: this one asks for children, m = tree
+        hm_putf(o, "%s tokens comes from a node with both a draft row and children.", hm_number_count(r->steps).text);
+    else
+        hm_putf(o, "%s tokens has a draft row: %s.", hm_number_count(r->steps).text, why_no_rows(r));
     if (f->klf.count) {
         hm_put(o, " What any drafter would have to reach under the rule <b>");
         hm_html_claim_name(o, f);
@@ -138,9 +142,9 @@ static void put_certified_tile(struct hm_output *o, const struct hm_report *r)
     if (!f->with_draft) {
         hm_put(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">\xe2\x80\x93<small>no draft "
                   "row</small></div><div class=\"about\">");
-        if (f->klf.count)
-            hm_putf(o, "a drafter needs KLf below %s nats at the median step",
-                    hm_number_down(hm_histogram_lower(&f->klf, hm_histogram_rank(&f->klf, 50, 100)), 3).text);
+        double median = f->klf.count ? hm_histogram_lower(&f->klf, hm_histogram_rank(&f->klf, 50, 100)) : INFINITY;
+        if (median < 1e300)
+            hm_putf(o, "a drafter needs KLf below %s nats at the median step", hm_number_down(median, 3).text);
         hm_put(o, "</div></dd></div>\n");
         return;
     }

@@ -75,7 +75,7 @@ void hm_html_text(struct hm_output *o, const struct hm_report *r)
     if (hm_report_has_draft_rows(r)) hm_put(o, ", marked by its verdict");
     if (r->claim_count > 1) hm_put(o, " under the chosen claim");
     hm_put(o, ". Point at a token, tap it, or move with the arrow keys for its numbers. The words are as the log says; "
-              "the proof covers the numbers of the tokens.</p>\n");
+              "the proof covers the token ids.</p>\n");
     if (hm_report_has_draft_rows(r))
         hm_put(o,
                "<p class=\"js-only soft\" style=\"gap:.5rem;align-items:center;font-size:.875rem\"><label "
