@@ -1,4 +1,5 @@
 list(APPEND HALLMARK_SOURCES
+  bounds/exp_filter.c
   bounds/level.c
   bounds/level_reverse.c
   bounds/margin.c

@@ -1,6 +1,7 @@
 // Sampling from a row, decided exactly: the support left by top-k and top-p, and the token a random number draws
 // (docs/log.md, "Random numbers"; theory.md §8). Equalities are settled on the logits before any arithmetic: a sum of
-// exponentials of distinct rationals with rational coefficients vanishes only if every coefficient does.
+// exponentials of distinct rationals with rational coefficients vanishes only if every coefficient does. The filter is
+// asked first; what follows it in each function is the whole truth.
 #include "certify/row_state.h"
 
 #include "base/memory.h"
@@ -46,8 +47,13 @@ static hm_status prefix_at(struct hm_row *row, const int32_t *tokens, size_t lis
 hm_status hm_row_prefix(struct hm_row *row, size_t limit, mpq_srcptr share, struct hm_crossing *out, struct hm_error *err)
 {
     size_t n = limit < row->support ? limit : row->support; // -inf tokens add nothing
-    if (row->logits[hm_row_token(row, n - 1)] == row->top) {
+    bool tied = n == row->support ? row->uniform : row->logits[hm_row_token(row, n - 1)] == row->top;
+    if (tied) {
         out->least = out->most = ceiling(share, n);
+        return HM_OK;
+    }
+    if (hm_filter_prefix(row, n, share, &out->least)) {
+        out->most = out->least;
         return HM_OK;
     }
     // Most prefixes are short: look at the head first when the mass of the whole support is known without a list.
@@ -170,6 +176,7 @@ hm_status hm_row_draw(struct hm_row *row, size_t support, uint64_t bits, int32_t
     if (support == 0 || support > row->vocab)
         return hm_fail(err, HM_RANGE, "draw: expected a support from 1 to %zu, found %zu", row->vocab, support);
     if (bits >> 53) return hm_fail(err, HM_RANGE, "draw: expected 53 bits, found 0x%llx", (unsigned long long)bits);
+    if (bits > 0 && row->support > 1 && support > 1 && hm_filter_draw(row, support, bits, token)) return HM_OK;
     size_t count, position = 0;
     int32_t *ids = support_by_id(row, support, &count);
     if (!ids) return hm_fail(err, HM_MEMORY, "support of %zu tokens: out of memory", support);

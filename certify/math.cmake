@@ -9,6 +9,8 @@ list(APPEND HALLMARK_SOURCES
   certify/philox.c
   certify/row.c
   certify/row_distance.c
+  certify/row_filter.c
+  certify/row_filter_decide.c
   certify/row_sums.c
   certify/row_weights.c
   certify/rule.c

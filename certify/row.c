@@ -59,6 +59,7 @@ void hm_row_close(struct hm_row *row)
     hm_mpi_clear(&row->total);
     hm_mpi_clear(&row->moment);
     hm_weights_free(row->weights);
+    free(row->filter.weights);
     free(row->keys);
     free(row->spare);
     free(row);

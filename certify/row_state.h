@@ -5,6 +5,7 @@
 #include "bounds/mpi.h"
 #include "bounds/weights.h"
 #include "certify/row.h"
+#include "certify/row_filter.h"
 
 #include <stdbool.h>
 
@@ -20,6 +21,7 @@ struct hm_row {
     uint64_t head[HM_ROW_HEAD];     // the first keys of the order
     size_t heads;                   // how many of them are known
     bool sorted;
+    struct hm_row_filter filter;    // asked before weights and sums are computed
     struct hm_weights *weights;     // at the highest precision asked for so far, or NULL
     mpfr_prec_t sums_precision;     // of total and moment; 0: not computed
     struct hm_mpi total, moment;    // sum of w_i, sum of w_i (l_top - l_i)/T

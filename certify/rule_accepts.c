@@ -1,5 +1,5 @@
 // Membership in A(p): see rule.h, theory.md §1 and §8. Ties are settled on logits and parameters first; what is left
-// is decided by MPFR intervals at 128 bits, doubling to 4096.
+// is decided by the double enclosures of row_filter.h or else by MPFR intervals at 128 bits, doubling to 4096.
 #include "certify/row_state.h"
 #include "certify/rule.h"
 
@@ -57,7 +57,7 @@ static hm_status additive(struct hm_row *row, size_t token, mpq_srcptr eps, enum
         return HM_OK;
     }
     hm_status status = HM_OK;
-    *out = HM_UNDECIDED;
+    *out = hm_filter_additive(row, token, eps);
     for (mpfr_prec_t p = HM_PRECISION_FIRST; p <= HM_PRECISION_LAST && *out == HM_UNDECIDED && status == HM_OK; p *= 2)
         status = additive_at(row, token, eps, p, out, err);
     return status;
@@ -144,7 +144,7 @@ static hm_status entropy(struct hm_row *row, size_t token, mpq_srcptr eps, mpq_s
         mpq_clear(share);
         return HM_OK;
     }
-    *out = HM_UNDECIDED;
+    *out = hm_filter_entropy(row, token, eps, delta);
     for (mpfr_prec_t p = HM_PRECISION_FIRST; p <= HM_PRECISION_LAST && *out == HM_UNDECIDED; p *= 2) {
         hm_status status = hm_row_sums(row, p, err);
         if (status) return status;

@@ -1,0 +1,241 @@
+// Questions answered from double enclosures: see row_filter.h. Every step widens outward by more than it rounds.
+#include "certify/row_filter.h"
+
+#include "base/memory.h"
+#include "bounds/exp_filter.h"
+#include "certify/row_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// Past the exact result of the operation that gave x: it lies within half a unit in the last place, or within 2^-1074
+// where x is that small.
+static double up(double x)
+{
+    return x + (fabs(x) * 0x1p-52 + 0x1p-1000);
+}
+
+static double down(double x)
+{
+    return x - (fabs(x) * 0x1p-52 + 0x1p-1000);
+}
+
+static struct hm_ival plus(struct hm_ival a, struct hm_ival b)
+{
+    return (struct hm_ival){down(a.lo + b.lo), up(a.hi + b.hi)};
+}
+
+static struct hm_ival minus(struct hm_ival a, struct hm_ival b)
+{
+    return (struct hm_ival){down(a.lo - b.hi), up(a.hi - b.lo)};
+}
+
+// Factors >= 0; a lower end may come out below 0, which is still a lower end.
+static struct hm_ival times(struct hm_ival a, struct hm_ival b)
+{
+    return (struct hm_ival){down(a.lo * b.lo), up(a.hi * b.hi)};
+}
+
+static enum hm_verdict nonnegative(struct hm_ival x)
+{
+    return x.lo >= 0 ? HM_YES : x.hi < 0 ? HM_NO : HM_UNDECIDED;
+}
+
+static enum hm_verdict counted(struct hm_row *row, enum hm_verdict verdict)
+{
+    if (verdict == HM_UNDECIDED) row->filter.undecided++;
+    else row->filter.answered++;
+    return verdict;
+}
+
+static struct hm_ival weight(const struct hm_row *row, size_t token)
+{
+    return hm_filter_enclose(row->filter.weights[token], 1);
+}
+
+enum hm_verdict hm_filter_additive(struct hm_row *row, size_t token, mpq_srcptr eps)
+{
+    if (!hm_filter_ready(row)) return HM_UNDECIDED;
+    struct hm_ival slack = plus(weight(row, token), times(hm_filter_rational(eps), row->filter.total));
+    return counted(row, nonnegative(minus(slack, (struct hm_ival){1, 1})));
+}
+
+// (l_top - l_i)/T: three roundings of 2^-53 (docs/filter.md, "One weight"), within 2^-51 of the result.
+static struct hm_ival distance(const struct hm_row *row, size_t token)
+{
+    double t = ((double)row->top - (double)row->logits[token]) * row->filter.inverse;
+    return (struct hm_ival){down(t * (1 - 0x1p-51)), up(t * (1 + 0x1p-51))};
+}
+
+// sum of w_i t_i. A remote token's term and its stand-in, both at most t e^-t at t = 64 less three roundings, differ by
+// less than 2^-86.
+static void fill_moment(struct hm_row *row)
+{
+    struct hm_row_filter *f = &row->filter;
+    double sum = 0;
+    for (size_t start = 0; start < row->vocab; start += HM_FILTER_BLOCK) {
+        size_t n = row->vocab - start < HM_FILTER_BLOCK ? row->vocab - start : HM_FILTER_BLOCK;
+        double terms[HM_FILTER_BLOCK];
+        for (size_t i = 0; i < n; i++) {
+            double far = ((double)row->top - (double)row->logits[start + i]) * f->inverse;
+            double t = far > HM_EXP_FILTER_REACH ? HM_EXP_FILTER_REACH : far;
+            terms[i] = t * f->weights[start + i];
+        }
+        sum += hm_filter_block(terms, n);
+    }
+    struct hm_ival e = hm_filter_enclose(sum, row->vocab);
+    double remote = (double)row->vocab * 0x1p-86;
+    f->moment = (struct hm_ival){down(e.lo - remote), up(e.hi + remote)};
+    if (f->moment.lo < 0) f->moment.lo = 0;
+    f->has_moment = true;
+}
+
+// ln delta, delta > 0: one logarithm at 53 bits in each direction.
+static struct hm_ival logarithm(mpq_srcptr delta)
+{
+    struct hm_ival out;
+    mpfr_t end;
+    mpfr_init2(end, 53);
+    mpfr_set_q(end, delta, MPFR_RNDD);
+    mpfr_log(end, end, MPFR_RNDD);
+    out.lo = mpfr_get_d(end, MPFR_RNDD);
+    mpfr_set_q(end, delta, MPFR_RNDU);
+    mpfr_log(end, end, MPFR_RNDU);
+    out.hi = mpfr_get_d(end, MPFR_RNDU);
+    mpfr_clear(end);
+    return out;
+}
+
+enum hm_verdict hm_filter_entropy(struct hm_row *row, size_t token, mpq_srcptr eps, mpq_srcptr delta)
+{
+    if (!hm_filter_ready(row)) return HM_UNDECIDED;
+    struct hm_ival total = row->filter.total;
+    enum hm_verdict likely = nonnegative(minus(weight(row, token), times(hm_filter_rational(eps), total)));
+    if (likely == HM_YES) return counted(row, HM_YES);
+    if (!row->filter.has_moment) fill_moment(row);
+    // moment/W - t_i - ln delta >= 0; W >= 1 - 2^-42
+    struct hm_ival moment = row->filter.moment;
+    struct hm_ival mean = {down(moment.lo / total.hi), up(moment.hi / total.lo)};
+    enum hm_verdict typical = nonnegative(minus(minus(mean, distance(row, token)), logarithm(delta)));
+    if (typical == HM_YES) return counted(row, HM_YES);
+    return counted(row, likely == HM_NO && typical == HM_NO ? HM_NO : HM_UNDECIDED);
+}
+
+// A share of a sum: an enclosure, and a number inside it to look for.
+struct target {
+    struct hm_ival bounds;
+    double middle;
+};
+
+static struct target share_of(struct hm_ival share, double sum, size_t terms)
+{
+    return (struct target){times(share, hm_filter_enclose(sum, terms)), share.lo * sum};
+}
+
+static double whole(const double *weights, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i += HM_FILTER_BLOCK)
+        sum += hm_filter_block(weights + i, count - i < HM_FILTER_BLOCK ? count - i : HM_FILTER_BLOCK);
+    return sum;
+}
+
+// The position at which the running sum of weights [count] first reaches the target, if the sum before it is surely
+// below and the sum with it surely above: then reaching and passing are the same.
+static bool crosses(const double *weights, size_t count, const struct target *target, size_t *position)
+{
+    double before = 0, sum = 0;
+    size_t start = 0, i;
+    for (; start < count; start += HM_FILTER_BLOCK) {
+        double next = before + hm_filter_block(weights + start, count - start < HM_FILTER_BLOCK ? count - start
+                                                                                                : HM_FILTER_BLOCK);
+        if (next > target->middle) break;
+        before = next;
+    }
+    for (i = start; i < count && i < start + HM_FILTER_BLOCK; i++) {
+        if (before + (sum + weights[i]) > target->middle) break;
+        sum += weights[i];
+    }
+    if (i == count || i == start + HM_FILTER_BLOCK) return false; // between the two roundings of the block's sum
+    *position = i;
+    return hm_filter_enclose(before + sum, i).hi < target->bounds.lo &&
+           hm_filter_enclose(before + (sum + weights[i]), i + 1).lo > target->bounds.hi;
+}
+
+// The first `support` tokens of the order in id order, and their weights.
+static size_t gather(const struct hm_row *row, size_t support, int32_t last, int32_t *ids, double *weights)
+{
+    float least = row->logits[last];
+    size_t n = 0;
+    for (size_t i = 0; i < row->vocab && n < support; i++) {
+        float l = row->logits[i];
+        if (l < least || (l == least && i > (size_t)last)) continue;
+        ids[n] = (int32_t)i;
+        weights[n++] = row->filter.weights[i];
+    }
+    return n;
+}
+
+static bool draw_some(struct hm_row *row, size_t support, struct hm_ival u, int32_t *token)
+{
+    int32_t *ids = hm_calloc(support, sizeof *ids);
+    double *weights = hm_calloc(support, sizeof *weights);
+    bool found = false;
+    if (ids && weights) {
+        size_t position, n = gather(row, support, hm_row_token(row, support - 1), ids, weights);
+        struct target target = share_of(u, whole(weights, n), n);
+        found = crosses(weights, n, &target, &position);
+        if (found) *token = ids[position];
+    }
+    free(ids);
+    free(weights);
+    return found;
+}
+
+bool hm_filter_draw(struct hm_row *row, size_t support, uint64_t bits, int32_t *token)
+{
+    if (!hm_filter_ready(row)) return false;
+    const struct hm_row_filter *f = &row->filter;
+    double exact = (double)bits * 0x1p-53;
+    struct hm_ival u = {exact, exact};
+    bool found;
+    if (support >= row->support) { // tokens of -inf are neighbours that add nothing: no list is needed
+        struct target target = share_of(u, f->mass, row->vocab);
+        size_t position;
+        found = crosses(f->weights, row->vocab, &target, &position);
+        if (found) *token = (int32_t)position;
+    } else {
+        found = draw_some(row, support, u, token);
+    }
+    return counted(row, found ? HM_YES : HM_UNDECIDED) == HM_YES;
+}
+
+// The prefix within the first `listed` tokens of the order, whose weights are put in weights [listed].
+static bool prefix_within(struct hm_row *row, size_t listed, const struct target *target, double *weights, size_t *length)
+{
+    size_t position;
+    for (size_t r = 0; r < listed; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];
+    bool found = crosses(weights, listed, target, &position);
+    if (found) *length = position + 1;
+    return found;
+}
+
+bool hm_filter_prefix(struct hm_row *row, size_t n, mpq_srcptr share, size_t *length)
+{
+    if (!hm_filter_ready(row)) return false;
+    double *weights = hm_calloc(n, sizeof *weights);
+    if (!weights) return false;
+    bool found = false;
+    struct hm_ival s = hm_filter_rational(share);
+    if (n == row->support) { // most prefixes are short: the head needs no sorted row
+        struct target target = share_of(s, row->filter.mass, row->vocab);
+        if (n > HM_ROW_HEAD) found = prefix_within(row, HM_ROW_HEAD, &target, weights, length);
+        if (!found) found = prefix_within(row, n, &target, weights, length);
+    } else {
+        for (size_t r = 0; r < n; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];
+        struct target target = share_of(s, whole(weights, n), n);
+        found = prefix_within(row, n, &target, weights, length);
+    }
+    free(weights);
+    return counted(row, found ? HM_YES : HM_UNDECIDED) == HM_YES;
+}
