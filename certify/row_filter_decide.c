@@ -156,7 +156,8 @@ static bool crosses(const double *weights, size_t count, const struct target *ta
         if (before + (sum + weights[i]) > target->middle) break;
         sum += weights[i];
     }
-    if (i == count || i == start + HM_FILTER_BLOCK) return false; // between the two roundings of the block's sum
+    // Not reached at all, or only in one of the two roundings of the block's sum.
+    if (i >= count || i == start + HM_FILTER_BLOCK) return false;
     *position = i;
     return hm_filter_enclose(before + sum, i).hi < target->bounds.lo &&
            hm_filter_enclose(before + (sum + weights[i]), i + 1).lo > target->bounds.hi;

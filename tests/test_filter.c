@@ -1,0 +1,431 @@
+// The filter against the truth: every weight and sum within its proved error, and every decision the one MPFR makes,
+// on rows and parameters built to sit on borders. docs/filter.md is the derivation.
+#include "bounds/exp_filter.h"
+#include "certify/row_state.h"
+#include "tests/certify_rows.h"
+#include "tests/seed.h"
+
+#include <string.h>
+
+enum { SMALL = 40, WIDE = 2048 };
+
+static const char *const temperatures[] = {"1", "1/2", "7/10", "2", "1/1000", "100"};
+enum { TEMPERATURES = sizeof temperatures / sizeof *temperatures };
+
+// |v - exp(-far/T)| in units of the promised error, with the reference at 200 bits; *remote: whose error is absolute.
+static double error_share(double v, float top, float logit, mpq_srcptr temperature, bool *remote)
+{
+    mpfr_t t, w, error;
+    mpfr_init2(t, 400);
+    mpfr_inits2(200, w, error, (mpfr_ptr)0);
+    mpfr_set_flt(t, top, MPFR_RNDN);
+    mpfr_sub_d(t, t, (double)logit, MPFR_RNDN);
+    mpfr_div_q(t, t, temperature, MPFR_RNDN);
+    *remote = mpfr_cmp_d(t, HM_EXP_FILTER_REACH * (1 - 0x1p-50)) >= 0;
+    mpfr_neg(t, t, MPFR_RNDN);
+    mpfr_exp(w, t, MPFR_RNDN);
+    mpfr_sub_d(error, w, v, MPFR_RNDN);
+    double found = fabs(mpfr_get_d(error, MPFR_RNDA));
+    mpfr_clears(t, w, error, (mpfr_ptr)0);
+    return found / (v * HM_EXP_FILTER_ERROR + (*remote ? HM_EXP_FILTER_REMOTE : 0));
+}
+
+// Random and structured arguments at every temperature: close to the top, at the reach, at multiples of T ln 2 / 2
+// (where the reduction changes k), and anywhere.
+static void weights_are_as_near_as_promised(void **state)
+{
+    (void)state;
+    struct random r = seeded("weights");
+    size_t rows = test_count(2, 40, 4000);
+    double worst[2] = {0, 0};
+    for (size_t n = 0; n < rows * TEMPERATURES; n++) {
+        enum { COUNT = 256 };
+        float l[COUNT], top = (float)(below(&r, 3) ? 20 * gauss(&r) : 3e38 * uniform(&r));
+        double w[COUNT], inverse, unit;
+        struct hm_rational t;
+        hm_rational_init(&t);
+        assert_int_equal(hm_rational_parse(temperatures[n % TEMPERATURES], &t, NULL), HM_OK);
+        unit = mpq_get_d(t.value);
+        for (size_t i = 0; i < COUNT; i++) {
+            double far = 80 * uniform(&r);
+            if (i % 4 == 1) far = 64 * (1 + (double)((long)below(&r, 9) - 4) * 0x1p-24);
+            if (i % 4 == 2) far = 0.5 * log(2) * (double)below(&r, 190) * (1 + gauss(&r) * 0x1p-24);
+            if (i % 4 == 3) far = ldexp(uniform(&r), -(int)below(&r, 60));
+            l[i] = (float)(top - far * unit);
+            if (i == 0) l[i] = top;
+            if (l[i] > top || (i == 5 && n % 3 == 0)) l[i] = -INFINITY;
+        }
+        assert_true(hm_exp_filter_inverse(t.value, &inverse));
+        hm_exp_filter(l, COUNT, top, inverse, w);
+        assert_true(w[0] == 1);
+        for (size_t i = 0; i < COUNT; i++) {
+            bool remote;
+            double share = error_share(w[i], top, l[i], t.value, &remote);
+            if (!(share <= 1)) fail_msg("(%a - %a) / %s: %a is wrong by %g of the bound", (double)top, (double)l[i],
+                                        temperatures[n % TEMPERATURES], w[i], share);
+            if (share > worst[remote]) worst[remote] = share;
+        }
+        hm_rational_clear(&t);
+    }
+    print_message("weights: at most %.3f of the bound, remote ones %.3f\n", worst[0], worst[1]);
+    assert_true(worst[0] > 1e-2 && worst[1] > 0.5); // a bound far too wide would be a slip as well
+}
+
+// All float32 differences up to the reach at T = 1 (HM_LONG; otherwise every 1009th). libm's exp, good to 2^-50, is the
+// reference; MPFR checks it on a sample.
+static void every_difference(void **state)
+{
+    (void)state;
+    enum { BATCH = 4096, SAMPLE = 100003 };
+    size_t step = test_count(100003, 1009, 1), seen = 0;
+    uint32_t last;
+    float reach = 64, l[BATCH];
+    double w[BATCH], worst = 0;
+    mpq_t one;
+    mpq_init(one);
+    mpq_set_ui(one, 1, 1);
+    memcpy(&last, &reach, sizeof last);
+    for (uint64_t bits = 0; bits < last;) {
+        size_t n = 0;
+        for (; n < BATCH && bits < last; n++, bits += step) {
+            uint32_t low = (uint32_t)bits;
+            memcpy(&l[n], &low, sizeof low);
+            l[n] = -l[n];
+        }
+        hm_exp_filter(l, n, 0, 1, w);
+        for (size_t i = 0; i < n; i++) {
+            double share = fabs(w[i] - exp((double)l[i])) / (w[i] * (HM_EXP_FILTER_ERROR - 0x1p-50));
+            if (share > worst) worst = share;
+            bool remote;
+            if (++seen % SAMPLE == 0) assert_true(error_share(w[i], 0, l[i], one, &remote) <= 1);
+            if (!(share <= 1)) fail_msg("exp(%a): found %a, %g of the bound", (double)l[i], w[i], share);
+        }
+    }
+    mpq_clear(one);
+    print_message("differences: %zu, at most %.3f of the bound\n", seen, worst);
+}
+
+static struct hm_row *open_unfiltered(const float *l, size_t vocab, const char *temperature)
+{
+    struct hm_row *row = open_row(l, vocab, temperature);
+    row->filter.state = HM_FILTER_OFF;
+    return row;
+}
+
+static float to_bf16(float l)
+{
+    uint32_t bits;
+    memcpy(&bits, &l, sizeof bits);
+    bits &= UINT32_C(0xffff0000);
+    memcpy(&l, &bits, sizeof bits);
+    return l;
+}
+
+// Rows of the kinds that hurt: ties, neighbours one float apart, bf16, -inf, spreads of 1000 nats, flat, one peak.
+static void random_row(struct random *r, float *l, size_t vocab)
+{
+    size_t kind = below(r, 8);
+    double scale = kind == 5 ? 300 : kind == 6 ? 1e-4 : 3;
+    for (size_t i = 0; i < vocab; i++) {
+        l[i] = (float)(scale * gauss(r));
+        if (kind == 1) l[i] = (float)below(r, 3);
+        if (kind == 2 && i > 0) l[i] = nextafterf(l[below(r, i)], below(r, 2) ? INFINITY : -INFINITY);
+        if (kind == 3) l[i] = to_bf16(l[i] + 20);
+        if (kind == 4 && below(r, 2)) l[i] = -INFINITY;
+    }
+    if (kind == 7) l[below(r, vocab)] = 60;
+    size_t kept = below(r, vocab);
+    if (l[kept] == -INFINITY) l[kept] = 1;
+}
+
+static void assert_within(struct hm_ival v, const struct hm_mpi *truth, const char *what)
+{
+    if (mpfr_cmp_d(truth->lo, v.lo) < 0 || mpfr_cmp_d(truth->hi, v.hi) > 0)
+        fail_msg("%s: [%.20g, %.20g] does not hold %.20g", what, v.lo, v.hi, mpfr_get_d(truth->lo, MPFR_RNDN));
+}
+
+// Whole sums, sums of prefixes in id order, moments.
+static void sums_are_enclosed(void **state)
+{
+    (void)state;
+    struct random r = seeded("sums");
+    float *l = calloc(WIDE, sizeof *l);
+    struct hm_error err;
+    size_t count = test_count(10, 150, 5000);
+    for (size_t n = 0; n < count; n++) {
+        size_t vocab = n % 4 == 0 ? WIDE - below(&r, 300) : 2 + below(&r, 300);
+        random_row(&r, l, vocab);
+        struct hm_row *row = open_row(l, vocab, temperatures[below(&r, TEMPERATURES)]);
+        assert_int_equal(hm_row_sums(row, HM_PRECISION_FIRST, &err), HM_OK);
+        assert_true(hm_filter_ready(row));
+        assert_within(row->filter.total, &row->total, "total");
+        assert_true(row->filter.total.hi - row->filter.total.lo <= 0x1p-41 * row->filter.total.hi);
+        mpq_t two; // no token reaches twice the mass, so the moment is looked at
+        mpq_init(two);
+        mpq_set_ui(two, 2, 1);
+        hm_filter_entropy(row, (size_t)hm_row_token(row, 0), two, two);
+        mpq_clear(two);
+        assert_true(row->filter.has_moment);
+        assert_within(row->filter.moment, &row->moment, "moment");
+        struct hm_weight_sum sum;
+        struct hm_mpi truth;
+        hm_mpi_init(&truth, HM_PRECISION_FIRST);
+        hm_weight_sum_init(&sum, row->weights);
+        double running = 0;
+        for (size_t i = 0; i < vocab; i++) {
+            running += row->filter.weights[i];
+            hm_weight_sum_add(&sum, row->weights, i);
+            if (i >= HM_FILTER_BLOCK || i % 7) continue;
+            hm_weight_sum_get(&sum, row->weights, &truth);
+            assert_within(hm_filter_enclose(running, i + 1), &truth, "prefix");
+        }
+        hm_weight_sum_clear(&sum);
+        hm_mpi_clear(&truth);
+        hm_row_close(row);
+    }
+    free(l);
+}
+
+static unsigned long answered, undecided;
+
+static void tally(const struct hm_row *row)
+{
+    answered += row->filter.answered;
+    undecided += row->filter.undecided;
+}
+
+// 53 bits that lie anywhere, or within 3 * 2^-53 of the cumulative share of a token among the first `support`.
+static uint64_t draw_bits(struct random *r, struct hm_row *exact, size_t support)
+{
+    if (below(r, 2)) return next_word(r) >> 11 >> (below(r, 4) ? 0 : below(r, 50));
+    double below_id = 0, all = 0;
+    int32_t id = (int32_t)below(r, exact->vocab);
+    double scale = mpq_get_d(exact->temperature.value);
+    for (size_t k = 0; k < support; k++) {
+        int32_t token = hm_row_token(exact, k);
+        double w = exp(((double)exact->logits[token] - exact->top) / scale);
+        all += w;
+        if (token <= id) below_id += w;
+    }
+    int64_t bits = (int64_t)(below_id / all * 0x1p53) + (int64_t)below(r, 7) - 3;
+    return bits < 0 ? 0 : bits >= INT64_C(1) << 53 ? (UINT64_C(1) << 53) - 1 : (uint64_t)bits;
+}
+
+static void draws_agree(void **state)
+{
+    (void)state;
+    struct random r = seeded("draws");
+    size_t count = test_count(100, 5000, 100000), asked = 0, beyond = 0;
+    answered = undecided = 0;
+    for (size_t n = 0; n < count; n++) {
+        float l[SMALL];
+        size_t vocab = 2 + below(&r, SMALL - 1);
+        random_row(&r, l, vocab);
+        const char *temperature = temperatures[below(&r, TEMPERATURES)];
+        struct hm_row *row = open_row(l, vocab, temperature), *exact = open_unfiltered(l, vocab, temperature);
+        for (size_t k = 0; k < 30; k++, asked++) {
+            size_t support = below(&r, 2) ? vocab : 1 + below(&r, vocab);
+            uint64_t bits = draw_bits(&r, exact, support);
+            int32_t found = -1, expected = -2;
+            struct hm_error err;
+            // A share that differs from u by e^-7000 is out of reach of 4096 bits: an error from both.
+            hm_status status = hm_row_draw(row, support, bits, &found, &err);
+            assert_int_equal(hm_row_draw(exact, support, bits, &expected, &err), status);
+            if (status) {
+                assert_int_equal(status, HM_RANGE);
+                beyond++;
+                continue;
+            }
+            if (found != expected) fail_msg("draw %llx of %zu at T = %s: expected %d, found %d", (unsigned long long)bits,
+                                            support, temperature, expected, found);
+        }
+        tally(row);
+        assert_int_equal(exact->filter.answered, 0);
+        hm_row_close(row);
+        hm_row_close(exact);
+    }
+    print_message("draws: %zu, %lu answered, %lu left to MPFR, %zu beyond it\n", asked, answered, undecided, beyond);
+    assert_true(answered > asked / 4 && undecided > 0 && beyond < asked / 1000 + 2);
+}
+
+// A parameter in (0, 1) from anywhere, or a few units in the last place from x.
+static void near(struct random *r, double x, mpq_ptr out)
+{
+    if (below(r, 3) == 0 || !(x > 1e-300)) x = uniform(r) * (below(r, 2) ? 1 : 1e-6);
+    else if (below(r, 2)) x *= 1 + ((double)below(r, 9) - 4) * 0x1p-52;
+    else x = (double)(float)x; // the border itself where the row makes it rational
+    mpq_set_d(out, x > 0x1p-900 && x < 1 ? x : 0.25);
+}
+
+// A rule whose border is near some token of the row.
+static void random_rule(struct random *r, struct hm_row *exact, struct hm_rule *rule)
+{
+    static const enum hm_rule_kind kinds[] = {HM_RULE_ADDITIVE, HM_RULE_ENTROPY, HM_RULE_NUCLEUS, HM_RULE_TOPK_DELTA};
+    struct hm_ival p, first, entropy;
+    struct hm_error err;
+    size_t rank = below(r, exact->vocab);
+    rule->kind = kinds[below(r, 4)];
+    rule->count = rule->kind == HM_RULE_TOPK_DELTA ? 1 + (uint32_t)below(r, exact->vocab) : 0;
+    assert_int_equal(hm_row_probability(exact, hm_row_token(exact, rank), &p, &err), HM_OK);
+    assert_int_equal(hm_row_probability(exact, hm_row_token(exact, 0), &first, &err), HM_OK);
+    assert_int_equal(hm_row_entropy(exact, &entropy, &err), HM_OK);
+    double border = first.lo - p.lo, mass = 0;
+    for (size_t k = 0; k <= rank; k++) {
+        struct hm_ival q;
+        assert_int_equal(hm_row_probability(exact, hm_row_token(exact, k), &q, &err), HM_OK);
+        mass += q.lo;
+    }
+    if (rule->kind == HM_RULE_ENTROPY) border = p.lo;
+    if (rule->kind == HM_RULE_NUCLEUS) border = mass;
+    near(r, border, rule->a.value);
+    near(r, p.lo * exp(entropy.lo), rule->b.value);
+}
+
+static void memberships_agree(void **state)
+{
+    (void)state;
+    struct random r = seeded("memberships");
+    size_t count = test_count(50, 1500, 20000), asked = 0;
+    struct hm_rule rule = parse_rule("additive:1/2");
+    answered = undecided = 0;
+    for (size_t n = 0; n < count; n++) {
+        float l[SMALL];
+        size_t vocab = 2 + below(&r, SMALL - 1);
+        random_row(&r, l, vocab);
+        const char *temperature = temperatures[below(&r, TEMPERATURES)];
+        struct hm_row *row = open_row(l, vocab, temperature), *exact = open_unfiltered(l, vocab, temperature);
+        for (size_t k = 0; k < 5; k++) {
+            struct hm_error err = {.message = ""};
+            enum hm_verdict found, expected;
+            size_t size, size_exact;
+            random_rule(&r, exact, &rule);
+            if (hm_rule_count(&rule, row, &size, &found, &err)) fail_msg("%s", err.message);
+            if (hm_rule_count(&rule, exact, &size_exact, &expected, &err)) fail_msg("%s", err.message);
+            if (size != size_exact || found != expected) fail_msg("kind %d: k = %zu, found %zu", (int)rule.kind, size_exact, size);
+            for (size_t i = 0; i < vocab; i++, asked++) {
+                if (hm_rule_accepts(&rule, row, (int32_t)i, &found, &err)) fail_msg("%s", err.message);
+                if (hm_rule_accepts(&rule, exact, (int32_t)i, &expected, &err)) fail_msg("%s", err.message);
+                if (found != expected) fail_msg("kind %d at T = %s, token %zu: expected %d, found %d", (int)rule.kind,
+                                                temperature, i, (int)expected, (int)found);
+            }
+        }
+        tally(row);
+        hm_row_close(row);
+        hm_row_close(exact);
+    }
+    hm_rule_clear(&rule);
+    print_message("memberships: %zu, %lu answered, %lu left to MPFR\n", asked, answered, undecided);
+    assert_true(answered > asked / 4 && undecided > 0);
+}
+
+// Top-p after top-k: the same support with and without the filter, beyond the head as well.
+static void supports_agree(void **state)
+{
+    (void)state;
+    struct random r = seeded("supports");
+    float l[400];
+    struct hm_rational p;
+    hm_rational_init(&p);
+    size_t count = test_count(50, 3000, 50000);
+    answered = undecided = 0;
+    for (size_t n = 0; n < count; n++) {
+        size_t vocab = 2 + below(&r, 399), top_k = below(&r, 2) ? 0 : 1 + below(&r, vocab), found, expected;
+        random_row(&r, l, vocab);
+        const char *temperature = temperatures[below(&r, TEMPERATURES)];
+        struct hm_row *row = open_row(l, vocab, temperature), *exact = open_unfiltered(l, vocab, temperature);
+        struct hm_error err = {.message = ""};
+        near(&r, (double)(1 + below(&r, 8)) / 8, p.value); // shares that tied groups can hold exactly
+        if (hm_row_support(row, top_k, &p, &found, &err)) fail_msg("%s", err.message);
+        if (hm_row_support(exact, top_k, &p, &expected, &err)) fail_msg("%s", err.message);
+        if (found != expected) fail_msg("top-p %g of %zu: expected %zu, found %zu", mpq_get_d(p.value), top_k, expected, found);
+        tally(row);
+        hm_row_close(row);
+        hm_row_close(exact);
+    }
+    hm_rational_clear(&p);
+    print_message("supports: %zu, %lu answered, %lu left to MPFR\n", count, answered, undecided);
+}
+
+// What the filter is for: on random rows it nearly always answers.
+static void random_rows_are_answered(void **state)
+{
+    (void)state;
+    struct random r = seeded("rate");
+    float *l = calloc(WIDE, sizeof *l);
+    struct hm_rule rules[] = {parse_rule("additive:0.1"), parse_rule("entropy:0.09,0.3"), parse_rule("nucleus:0.9"),
+                              parse_rule("topk-delta:10,0.6")};
+    size_t rows = test_count(20, 100, 5000);
+    answered = undecided = 0;
+    for (size_t n = 0; n < rows; n++) {
+        for (size_t i = 0; i < WIDE; i++) l[i] = n % 2 ? (float)(3 * gauss(&r)) : to_bf16((float)(3 * gauss(&r)));
+        struct hm_row *row = open_row(l, WIDE, temperatures[n % TEMPERATURES]);
+        struct hm_error err;
+        for (size_t k = 0; k < 1000; k++) {
+            int32_t token;
+            enum hm_verdict verdict;
+            size_t support = k % 3 == 0 ? WIDE : k % 3 == 1 ? 50 : 300;
+            assert_int_equal(hm_row_draw(row, support, next_word(&r) >> 11, &token, &err), HM_OK);
+            int32_t near_top = hm_row_token(row, below(&r, 100));
+            assert_int_equal(hm_rule_accepts(&rules[k % 4], row, near_top, &verdict, &err), HM_OK);
+        }
+        tally(row);
+        hm_row_close(row);
+    }
+    double rate = (double)undecided / (double)(answered + undecided);
+    print_message("random rows of %d: %lu answered, %lu left to MPFR\n", WIDE, answered, undecided);
+    assert_true(rate < 1e-4 && answered > 1000 * rows);
+    for (size_t i = 0; i < 4; i++) hm_rule_clear(&rules[i]);
+    free(l);
+}
+
+// No width of enclosure decides these: the filter must say so, and the answer is the exact one.
+static void ties_are_left_to_the_exact_path(void **state)
+{
+    (void)state;
+    float halves[] = {1, 2.5f, 1, 2.5f};
+    struct hm_row *row = open_row(halves, 4, "1");
+    struct hm_error err;
+    int32_t token;
+    assert_int_equal(hm_row_draw(row, 4, UINT64_C(1) << 52, &token, &err), HM_OK);
+    assert_int_equal(token, 2);
+    assert_int_equal(row->filter.undecided, 1);
+    assert_int_equal(hm_row_draw(row, 4, (UINT64_C(1) << 52) - 1, &token, &err), HM_OK);
+    assert_int_equal(token, 1);
+    assert_int_equal(hm_row_draw(row, 4, (UINT64_C(1) << 52) + (UINT64_C(1) << 20), &token, &err), HM_OK);
+    assert_int_equal(token, 2);
+    assert_int_equal(row->filter.undecided, 2);
+    assert_int_equal(row->filter.answered, 1);
+    hm_row_close(row);
+}
+
+static void a_temperature_beyond_double_turns_it_off(void **state)
+{
+    (void)state;
+    static const char *const extreme[] = {"0x1p600", "0x1p-600", "0x1p2000", "0x1p-2000"};
+    float l[] = {1, 2, 3, 2};
+    for (size_t i = 0; i < 4; i++) {
+        struct hm_row *row = open_row(l, 4, extreme[i]);
+        struct hm_error err;
+        int32_t token;
+        assert_int_equal(hm_row_draw(row, 4, (UINT64_C(1) << 53) - 1, &token, &err), HM_OK);
+        assert_int_equal(token, i % 2 ? 2 : 3); // a huge T is a uniform law, a tiny one the argmax
+        assert_int_equal(row->filter.state, HM_FILTER_OFF);
+        hm_row_close(row);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_as_near_as_promised),
+        cmocka_unit_test(every_difference),
+        cmocka_unit_test(sums_are_enclosed),
+        cmocka_unit_test(draws_agree),
+        cmocka_unit_test(memberships_agree),
+        cmocka_unit_test(supports_agree),
+        cmocka_unit_test(random_rows_are_answered),
+        cmocka_unit_test(ties_are_left_to_the_exact_path),
+        cmocka_unit_test(a_temperature_beyond_double_turns_it_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
