@@ -1,4 +1,5 @@
 hallmark_test(philox)
+hallmark_test(exp_filter)
 hallmark_test(filter)
 hallmark_test(row)
 hallmark_test(rule)
