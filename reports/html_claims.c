@@ -61,7 +61,8 @@ static void put_bounds(struct hm_output *o, const struct hm_claim_figures *f, bo
     size_t n = 0;
     for (size_t i = 0; i < 4; i++)
         if (all[i].values->count) columns[n++] = all[i];
-    hm_putf(o, "<div class=\"scroll\"%s><table><thead><tr><th>Lower bounds</th>", beside ? " style=\"margin:0\"" : "");
+    hm_putf(o, "<div class=\"scroll\"%s><table class=\"tight\"><thead><tr><th>Lower bounds</th>",
+            beside ? " style=\"margin:0\"" : "");
     for (size_t i = 0; i < n; i++) hm_putf(o, "<th>%s</th>", columns[i].name);
     hm_put(o, "</tr></thead><tbody>\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
