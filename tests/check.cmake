@@ -1,6 +1,7 @@
 # The checker reads the golden logs in tests/data/logs; tools/make_log.py wrote them.
 hallmark_test(check tests/test_check_support.c)
 hallmark_test(check_mutations tests/test_check_support.c)
+hallmark_test(check_hostile tests/test_check_support.c)
 
 # The corpus of its fuzz target, replayed.
 add_executable(fuzz_check tests/fuzz/fuzz_check.c tests/fuzz/driver.c)

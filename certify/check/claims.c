@@ -234,13 +234,13 @@ static enum answer proposals(struct ck *c, const struct ck_node *node, const str
     enum answer covered = NO;
     *first = true;
     if (!tree && !node->draft) return OPEN;
-    for (int i = 0, seen = 0; tree ? i < c->tree.count : seen < (int)ask->m && seen < (int)c->math.vocab; i++) {
+    size_t end = tree ? (size_t)c->tree.count : ask->m < c->math.vocab ? ask->m : c->math.vocab;
+    for (size_t i = 0; i < end; i++) {
         int64_t token;
         if (!tree)
             token = c->math.row[1].order[i];
-        else if (!ck_child_token(c, node, i, &token))
+        else if (!ck_child_token(c, node, (int)i, &token))
             continue;
-        seen++;
         if (tree && node->draft && c->math.row[1].rank[token] >= ask->m) *first = false;
         enum answer in = among(c, node, token, (int64_t)ask->k);
         if (in == YES || (in == OPEN && covered == NO)) covered = in;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB_LIMIT = 1 << 20 };
+enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000 };
 
 static void rational(struct ck *c, const cJSON *object, const char *key, mpq_t out)
 {
@@ -35,7 +35,9 @@ static void rules(struct ck *c, const cJSON *line)
             return;
         }
         bool tree = cJSON_IsString(v) && strcmp(v->valuestring, "tree") == 0;
-        h->m[h->m_count++] = tree ? 0 : ck_integer(c, v, "m", 1);
+        int64_t m = tree ? 0 : ck_integer(c, v, "m", 1);
+        if (m > M_LIMIT) ck_unreadable(c, "m", "expected at most %d, found %lld", M_LIMIT, (long long)m);
+        h->m[h->m_count++] = m;
     }
     const char *acceptance = ck_text(c, line, "acceptance");
     h->match = strcmp(acceptance, "match") == 0;
