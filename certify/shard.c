@@ -39,8 +39,12 @@ static char *shard_path(const char *stem, uint64_t shard)
 static hm_status check_name(const char *log_path, struct hm_error *err)
 {
     const char *name = base_name(log_path);
-    if (strchr(name, '%'))
-        return hm_fail(err, HM_USAGE, "%s: a log that keeps its rows cannot have a '%%' in its name", log_path);
+    if (strchr(name, '%') || strchr(name, '\\') || name[0] == '.')
+        return hm_fail(err, HM_USAGE, "%s: a log that keeps its rows cannot have a '%%' or '\\' in its name or begin with '.'",
+                       log_path);
+    if (strlen(name) > 220)
+        return hm_fail(err, HM_USAGE, "%s: a log that keeps its rows needs a name of at most 220 bytes, found %zu", log_path,
+                       strlen(name));
     for (const utf8proc_uint8_t *c = (const utf8proc_uint8_t *)name; *c;) {
         utf8proc_int32_t point;
         utf8proc_ssize_t n = utf8proc_iterate(c, -1, &point);

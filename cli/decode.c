@@ -148,11 +148,30 @@ static hm_status open_session(struct decode *d, struct hm_drafter *drafter, stru
     return hm_session_open(&options, out, err);
 }
 
+// Every first turn must fit before a log is opened: what an old log holds is not given up for a run that cannot start.
+static hm_status check_first_turns(struct decode *d, struct hm_error *err)
+{
+    hm_status rc = HM_OK;
+    for (size_t i = 0; i < d->prompts.count && !rc; i++) {
+        struct hm_conversation c = {.tokenizer = d->tokenizer, .chat = d->options.chat, .format = d->chat};
+        if (d->options.system) rc = hm_conversation_system(&c, d->options.system, err);
+        if (!rc) rc = hm_conversation_ask(&c, d->prompts.prompt[i].turn[0], err);
+        if (!rc) rc = hm_session_check(d->session, c.length, d->options.max_tokens, err);
+        hm_conversation_clear(&c);
+        char where[64];
+        snprintf(where, sizeof where, "prompt %zu", i + 1);
+        if (rc && d->options.prompts) hm_fail_prefix(err, where);
+    }
+    return rc;
+}
+
 static hm_status open_all(struct decode *d, struct hm_error *err)
 {
     hm_status rc = load_prompts(d, err);
     if (!rc) rc = open_models(d, err);
     if (!rc) rc = open_session(d, d->drafter, &d->session, err);
+    if (!rc) rc = check_first_turns(d, err);
+    if (!rc && d->options.log) rc = hm_stamping_check_path(d->options.log, err);
     if (!rc && d->options.certified)
         rc = hm_stamping_open(&d->options, hm_model_info(d->target), d->draft ? hm_model_info(d->draft) : NULL, d->drafter,
                               d->tokenizer, d->device, &d->stamping, err);
@@ -241,9 +260,10 @@ static hm_status answer_text(struct decode *d, struct hm_answer *answer, struct 
         if (!hm_tokenizer_is_special(d->tokenizer, answer->token[i])) plain[n++] = answer->token[i];
     hm_status rc = hm_tokenizer_decode(d->tokenizer, plain, n, &answer->text, &answer->size, err);
     free(plain);
+    size_t whole = answer->size;
     for (size_t i = 0; i < d->options.stop_count && !rc; i++) {
-        const char *at = memmem(answer->text, answer->size, d->options.stop[i], strlen(d->options.stop[i]));
-        if (at) answer->size = (size_t)(at - answer->text);
+        const char *at = memmem(answer->text, whole, d->options.stop[i], strlen(d->options.stop[i]));
+        if (at && (size_t)(at - answer->text) < answer->size) answer->size = (size_t)(at - answer->text);
     }
     return rc;
 }

@@ -77,6 +77,13 @@ static hm_status parse_size(const char *flag, const char *text, uint64_t least, 
     return rc;
 }
 
+// The log's readers take rationals of at most 40 digits either side of the bar.
+static hm_status check_digits(const char *where, const struct hm_rational *r, struct hm_error *err)
+{
+    if (mpz_sizeinbase(mpq_numref(r->value), 10) <= 40 && mpz_sizeinbase(mpq_denref(r->value), 10) <= 40) return HM_OK;
+    return hm_fail(err, HM_USAGE, "%s: expected a fraction of at most 40 digits above and below the bar", where);
+}
+
 // A rational in [0, most], or with `positive` in (0, most].
 static hm_status parse_rational(const char *flag, const char *text, bool positive, long most, struct hm_rational *out,
                                 struct hm_error *err)
@@ -84,10 +91,22 @@ static hm_status parse_rational(const char *flag, const char *text, bool positiv
     char prefix[64] = "--";
     strncat(prefix, flag, sizeof prefix - 3);
     if (hm_rational_parse(text, out, err)) return hm_fail_prefix(err, prefix);
+    hm_status rc = check_digits(prefix, out, err);
+    if (rc) return rc;
     if (hm_rational_sign(out) < positive || mpq_cmp_si(out->value, most, 1) > 0)
         return hm_fail(err, HM_USAGE, "--%s: expected a number in %s0, %ld], found \"%s\"", flag, positive ? "(" : "[",
                        most, text);
     return HM_OK;
+}
+
+// A temperature: 0 where allowed, else from 1/100000, below which probabilities leave every range of numbers, to 100.
+static hm_status parse_temperature(const char *flag, const char *text, bool positive, struct hm_rational *out,
+                                   struct hm_error *err)
+{
+    hm_status rc = parse_rational(flag, text, positive, 100, out, err);
+    if (!rc && hm_rational_sign(out) > 0 && mpq_cmp_ui(out->value, 1, 100000) < 0)
+        rc = hm_fail(err, HM_USAGE, "--%s: expected %sat least 1/100000, found \"%s\"", flag, positive ? "" : "0 or ", text);
+    return rc;
 }
 
 static hm_status parse_one_of(const char *flag, const char *text, const char *const *words, struct hm_error *err)
@@ -113,7 +132,11 @@ static hm_status parse_rule(const char *flag, const char *text, struct hm_rule *
 {
     char prefix[64] = "--";
     strncat(prefix, flag, sizeof prefix - 3);
-    return hm_rule_parse(text, out, err) ? hm_fail_prefix(err, prefix) : HM_OK;
+    if (hm_rule_parse(text, out, err)) return hm_fail_prefix(err, prefix);
+    hm_status rc = check_digits(prefix, &out->a, err);
+    if (!rc) rc = check_digits(prefix, &out->b, err);
+    if (rc) hm_rule_clear(out);
+    return rc;
 }
 
 static hm_status parse_accept(const char *text, struct hm_decode_options *o, struct hm_error *err)
@@ -131,7 +154,16 @@ static hm_status add_rule(const char *text, struct hm_decode_options *o, struct 
     if (o->certify_count == HM_MOST_RULES)
         return hm_fail(err, HM_USAGE, "--certify: expected at most %d rules", HM_MOST_RULES);
     hm_status rc = parse_rule("certify", text, &o->certify[o->certify_count], err);
-    if (!rc) o->certify_count++;
+    if (rc) return rc;
+    const struct hm_rule *added = &o->certify[o->certify_count];
+    for (size_t i = 0; i < o->certify_count && !rc; i++) {
+        const struct hm_rule *r = &o->certify[i];
+        if (r->kind == added->kind && r->count == added->count && mpq_equal(r->a.value, added->a.value) &&
+            mpq_equal(r->b.value, added->b.value))
+            rc = hm_fail(err, HM_USAGE, "--certify: \"%s\" was given twice", text);
+    }
+    if (rc) hm_rule_clear(&o->certify[o->certify_count]);
+    else o->certify_count++;
     return rc;
 }
 
@@ -170,7 +202,7 @@ static hm_status apply_decoding(int flag, const char *text, struct hm_decode_opt
     case LIMIT: return parse_size("limit", text, 1, 1000000000, &o->limit, err);
     case MAX_TOKENS: return parse_size("max-tokens", text, 1, 10000000, &o->max_tokens, err);
     case CONTEXT: return parse_size("context", text, 2, 10000000, &o->context, err);
-    case TEMPERATURE: return parse_rational("temperature", text, false, 100, &o->temperature, err);
+    case TEMPERATURE: return parse_temperature("temperature", text, false, &o->temperature, err);
     case TOP_K: return parse_size("top-k", text, 0, 100000000, &o->top_k, err);
     case TOP_P: o->has_top_p = true; return parse_rational("top-p", text, true, 1, &o->top_p, err);
     case SEED: return parse_count("seed", text, 0, UINT64_MAX, &o->seed, err);
@@ -182,7 +214,7 @@ static hm_status apply_decoding(int flag, const char *text, struct hm_decode_opt
     case TRAVERSE: return parse_traverse(text, &o->cap, err);
     case ACCEPT: return parse_accept(text, o, err);
     case DEVICE: return parse_one_of("device", text, devices, err);
-    case THREADS: return parse_size("threads", text, 1, 1024, &o->threads, err);
+    case THREADS: return parse_size("threads", text, 1, 256, &o->threads, err);
     case CHAT: o->chat = true; return HM_OK;
     case SYSTEM: o->system = text; return HM_OK;
     case IGNORE_EOS: o->ignore_eos = true; return HM_OK;
@@ -198,7 +230,7 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
     case CERTIFY: o->certified = true; return add_rule(text, o, err);
     case M: o->certified = true; return add_m(text, o, err);
     case MARGIN: o->certified = o->margin = true; return HM_OK;
-    case CERTIFY_TEMPERATURE: return parse_rational("certify-temperature", text, true, 100, &o->certify_temperature, err);
+    case CERTIFY_TEMPERATURE: return parse_temperature("certify-temperature", text, true, &o->certify_temperature, err);
     case CERTIFY_NODES: o->all_nodes = strcmp(text, "all") == 0; return parse_one_of("certify-nodes", text, nodes, err);
     case LOG: o->certified = true; o->log = text; return HM_OK;
     case KEEP_ROWS: o->keep_rows = true; return HM_OK;
@@ -277,7 +309,9 @@ hm_status hm_decode_options_parse(int argc, char **argv, struct hm_decode_option
         }
         const char *word = argv[optind - 1];
         if (flag == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
-        if (flag == '?') return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark decode --help)", word);
+        char letter[3] = {'-', (char)optopt, 0};
+        if (flag == '?')
+            return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark decode --help)", optopt ? letter : word);
         hm_status rc = apply(flag, optarg, out, err);
         if (rc) return rc;
     }

@@ -1,9 +1,11 @@
 // The command line: finds the command and hands over.
 #include "cli/command.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command {
     const char *name, *does;
@@ -36,9 +38,19 @@ int hm_cli_fail(const struct hm_error *err)
     return HM_EXIT_USAGE;
 }
 
+// A standard stream that was closed would be replaced by the next file opened, and text would land in a log. It is made
+// a descriptor on which reading or writing fails.
+static void keep_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) _exit(HM_EXIT_USAGE);
+}
+
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); // a closed pipe is a write error with a message, not a silent death
+    keep_standard_streams();
+    signal(SIGPIPE, SIG_IGN); // a closed pipe and a size limit are write errors with a message, not a silent death
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         usage(stderr);
         return HM_EXIT_USAGE;

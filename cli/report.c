@@ -3,9 +3,11 @@
 #include "cli/command.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char HELP[] = "hallmark report run.jsonl -o report.html --md report.md\n"
                            "    reads the certificate log run.jsonl and writes a page to open in a browser,\n"
@@ -35,7 +37,7 @@ struct options {
 
 static int usage(const char *message, const char *what)
 {
-    fprintf(stderr, "hallmark: report: %s%s%s\nTry: hallmark report --help\n", message, what ? ": " : "",
+    fprintf(stderr, "hallmark: report: %s%s%s (hallmark report --help)\n", message, what ? ": " : "",
             what ? what : "");
     return HM_EXIT_USAGE;
 }
@@ -64,6 +66,26 @@ static int parse_options(int argc, char **argv, struct options *out)
     return 0;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (strcmp(a, b) == 0) return strcmp(a, "-") != 0;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// No output may replace a log that is read, nor another output.
+static hm_status check_outputs(const struct options *o, char **logs, int count, struct hm_error *err)
+{
+    const char *out[] = {o->html, o->markdown, o->json};
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; out[i] && j < count; j++)
+            if (same_file(out[i], logs[j])) return hm_fail(err, HM_USAGE, "%s: the report would replace this log", out[i]);
+        for (int j = 0; out[i] && j < i; j++)
+            if (out[j] && same_file(out[i], out[j])) return hm_fail(err, HM_USAGE, "%s: two outputs have this name", out[i]);
+    }
+    return HM_OK;
+}
+
 static hm_status write_all(const struct hm_report *report, const struct options *o, struct hm_error *err)
 {
     hm_status rc = HM_OK;
@@ -81,7 +103,8 @@ int hm_cmd_report(int argc, char **argv)
     struct hm_error err;
     int stop = parse_options(argc, argv, &options);
     if (stop) return stop - 1;
-    hm_status rc = hm_report_open(&report, &err);
+    hm_status rc = check_outputs(&options, argv + optind, argc - optind, &err);
+    if (!rc) rc = hm_report_open(&report, &err);
     for (int i = optind; i < argc && !rc; i++) rc = hm_report_add(report, argv[i], &err);
     if (!rc) rc = write_all(report, &options, &err);
     if (!rc && hm_report_truncated(report))

@@ -1,14 +1,33 @@
 // Between a decode and its log: see stamping.h.
 #include "cli/stamping.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct hm_log_model describe(const struct hm_model_info *info, size_t vocab)
 {
     struct hm_log_model model = {.name = info->name, .vocab = vocab, .architecture = info->architecture};
     memcpy(model.sha256, info->sha256, sizeof model.sha256);
     return model;
+}
+
+hm_status hm_stamping_check_path(const char *path, struct hm_error *err)
+{
+    static const char magic[] = "{\"hallmark\":";
+    char head[sizeof magic];
+    struct stat file, output;
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return HM_OK; // new, or refused when it is opened
+    if (fstat(STDOUT_FILENO, &output) == 0 && file.st_dev == output.st_dev && file.st_ino == output.st_ino)
+        return hm_fail(err, HM_USAGE, "%s: expected a file of its own for the log, found standard output", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return HM_OK;
+    ssize_t n = read(fd, head, sizeof magic - 1);
+    close(fd);
+    if (n == 0 || (n == (ssize_t)sizeof magic - 1 && memcmp(head, magic, sizeof magic - 1) == 0)) return HM_OK;
+    return hm_fail(err, HM_USAGE, "%s: expected a new file or an old log to replace, found another kind of file", path);
 }
 
 hm_status hm_stamping_open(const struct hm_decode_options *options, const struct hm_model_info *target,

@@ -18,6 +18,9 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
                            const struct hm_tokenizer *tokenizer, const struct hm_device *device,
                            struct hm_stamping *out, struct hm_error *err);
 
+// Before anything is lost: refuses a log that would be standard output, or that would replace a file which is not a log.
+hm_status hm_stamping_check_path(const char *path, struct hm_error *err);
+
 // Records for the events of session.h.
 hm_status hm_stamping_round(struct hm_stamping *s, const struct hm_round_event *event, struct hm_error *err);
 hm_status hm_stamping_step(struct hm_stamping *s, const struct hm_step_event *event, struct hm_error *err);

@@ -319,14 +319,21 @@ static hm_status emit_first(struct hm_session *s, enum hm_stop_reason *stop, str
     return rc;
 }
 
-static hm_status begin(struct hm_session *s, uint32_t sequence, const int32_t *prompt, size_t length, size_t max_tokens,
-                       struct hm_error *err)
+hm_status hm_session_check(const struct hm_session *s, size_t length, size_t max_tokens, struct hm_error *err)
 {
     if (length == 0) return hm_fail(err, HM_USAGE, "expected a prompt of at least one token, found none");
     if (max_tokens == 0) return hm_fail(err, HM_USAGE, "expected at least one token to decode, found 0");
     if (length > s->options.positions || max_tokens > s->options.positions - length)
         return hm_fail(err, HM_RANGE, "a prompt of %zu tokens and %zu to decode: expected at most %zu together, the context", length,
                        max_tokens, s->options.positions);
+    return HM_OK;
+}
+
+static hm_status begin(struct hm_session *s, uint32_t sequence, const int32_t *prompt, size_t length, size_t max_tokens,
+                       struct hm_error *err)
+{
+    hm_status rc = hm_session_check(s, length, max_tokens, err);
+    if (rc) return rc;
     s->sequence = sequence;
     s->length = 0;
     s->prompt = length;
@@ -335,7 +342,6 @@ static hm_status begin(struct hm_session *s, uint32_t sequence, const int32_t *p
     s->stop = (struct hm_stop){.strings = s->options.stop, .count = s->options.stop_count};
     hm_cache_truncate(s->cache, 0);
     if (s->options.drafter) s->options.drafter->ops->restart(s->options.drafter);
-    hm_status rc = HM_OK;
     for (size_t i = 0; i < length && !rc; i++) rc = append(s, prompt[i], err);
     return rc;
 }

@@ -103,6 +103,9 @@ struct hm_session_counts {
 hm_status hm_session_open(const struct hm_session_options *options, struct hm_session **out, struct hm_error *err);
 void hm_session_close(struct hm_session *session); // NULL is allowed
 
+// Would a prompt of `length` ids with max_tokens more fit?  HM_USAGE for none of either, HM_RANGE beyond the context.
+hm_status hm_session_check(const struct hm_session *session, size_t length, size_t max_tokens, struct hm_error *err);
+
 // Decodes one sequence: `prompt` [length >= 1] ids, at most max_tokens >= 1 tokens; emits at least one.
 // Appends to *counts. *token receives the emitted ids in fresh memory (the caller frees it), also after an interrupt.
 hm_status hm_session_run(struct hm_session *session, uint32_t sequence, const int32_t *prompt, size_t length,

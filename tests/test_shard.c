@@ -180,7 +180,7 @@ static void names_that_spoil_the_pattern_are_refused(void **unused)
     struct hm_shard_writer *writer;
     struct hm_error err;
     assert_int_equal(hm_shard_open("x/50%.jsonl", "target", VOCAB, 1, &writer, &err), HM_USAGE);
-    assert_string_equal(err.message, "x/50%.jsonl: a log that keeps its rows cannot have a '%' in its name");
+    assert_string_equal(err.message, "x/50%.jsonl: a log that keeps its rows cannot have a '%' or '\\' in its name or begin with '.'");
     assert_int_equal(hm_shard_open("a\xFF", "target", VOCAB, 1, &writer, &err), HM_USAGE);
     assert_non_null(strstr(err.message, "must be UTF-8"));
     assert_int_equal(hm_shard_open("50%/run.jsonl", "target", VOCAB, 1, &writer, &err), HM_OK); // only the name counts
