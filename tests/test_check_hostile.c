@@ -49,10 +49,23 @@ static void m_has_a_limit(void **state)
     expect(log, 0, 2, "line 1: m: expected at most 1000000");
 }
 
+static void a_parent_is_not_cut_to_an_int(void **state)
+{
+    (void)state;
+    for (int node = 0; node < 2; node++) {
+        struct test_log *log = test_log_read("greedy");
+        size_t i = having(log, "parent");
+        cJSON *parent = cJSON_GetArrayItem(member(log->line[i], "parent"), node);
+        cJSON_SetNumberValue(parent, parent->valuedouble + 8589934592.0);
+        expect(log, i, 1, "parent: expected");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(m_has_a_limit),
+        cmocka_unit_test(a_parent_is_not_cut_to_an_int),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();

@@ -141,10 +141,13 @@ static void read_tree(struct ck *c, const cJSON *line)
     token = token->child;
     logq = logq->child;
     for (int i = 0; i < count && !c->failed; i++, parent = parent->next, token = token->next, logq = logq->next) {
-        tree->parent[i] = (int)ck_integer(c, parent, "parent", -1);
+        int64_t before = ck_integer(c, parent, "parent", -1);
         tree->token[i] = ck_integer(c, token, "token", 0);
-        if (!c->failed && (i == 0 ? tree->parent[i] != -1 : tree->parent[i] < 0 || tree->parent[i] >= i))
-            ck_refute(c, "parent", "expected an earlier node as the parent of node %d, found %d", i, tree->parent[i]);
+        if (!c->failed && (i == 0 ? before != -1 : before < 0 || before >= i))
+            ck_refute(c, "parent", "expected %s as the parent of node %d, found %lld", i ? "an earlier node" : "-1", i,
+                      (long long)before);
+        if (c->failed) return;
+        tree->parent[i] = (int)before;
         if (tree->token[i] >= (int64_t)c->math.vocab)
             ck_refute(c, "token", "expected an id below the vocabulary, found %lld", (long long)tree->token[i]);
         double q = ck_real(c, logq, "logq");
