@@ -61,11 +61,31 @@ static void a_parent_is_not_cut_to_an_int(void **state)
     }
 }
 
+static void names_are_told_apart_by_case(void **state)
+{
+    (void)state;
+    struct test_log *log = test_log_read("greedy");
+    size_t i = having(log, "source");
+    cJSON_AddStringToObject(log->line[i], "Finish", "a field that no reader knows");
+    expect(log, i, 0, "PROVED ");
+}
+
+static void absent_is_no_finish(void **state)
+{
+    (void)state;
+    struct test_log *log = test_log_read("greedy");
+    size_t i = having(log, "source");
+    cJSON_AddStringToObject(log->line[i], "finish", "absent");
+    expect(log, i, 1, "finish: expected absent, found the text absent");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(m_has_a_limit),
         cmocka_unit_test(a_parent_is_not_cut_to_an_int),
+        cmocka_unit_test(names_are_told_apart_by_case),
+        cmocka_unit_test(absent_is_no_finish),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();

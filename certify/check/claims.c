@@ -164,7 +164,7 @@ static void check_thresholds(struct ck *c, const cJSON *claim, const struct ck_n
             if (star[i][0] != constant || star[i][1] != constant)
                 ck_refute(c, names[i], "expected exactly %a", constant);
         }
-        if (cJSON_HasObjectItem(claim, "level_f"))
+        if (ck_has(claim, "level_f"))
             ck_refute(c, "level_f", "expected no level: k is 0 or k + m exceeds the vocabulary");
         return;
     }
@@ -183,7 +183,7 @@ static void check_thresholds(struct ck *c, const cJSON *claim, const struct ck_n
     for (int i = 0; i < 2; i++) // Pinsker, with room for this line's own rounding
         if (!c->failed && star[2][0] > 0 && 2 * star[2][0] * star[2][0] * (1 - 0x1p-40) > star[i][1])
             ck_refute(c, names[i], "expected at least 2 tv^2, found [%a, %a]", star[i][0], star[i][1]);
-    if (!c->header.margin && cJSON_HasObjectItem(claim, "margin"))
+    if (!c->header.margin && ck_has(claim, "margin"))
         ck_refute(c, "margin", "expected none: the header says so");
     if (!c->header.margin || c->failed) return;
     const cJSON *margin = ck_object(c, claim, "margin");
@@ -211,7 +211,7 @@ static void check_accepts(struct ck *c, const cJSON *claim, const struct ck_node
     else if (truth != OPEN && yes != (truth == YES))
         ck_refute(c, "accepts", "expected %s, found %s", yes ? "no" : "yes", said);
     double ends[2];
-    if (!cJSON_HasObjectItem(claim, "radius") || !ck_interval(c, claim, "radius", ends)) return;
+    if (!ck_has(claim, "radius") || !ck_interval(c, claim, "radius", ends)) return;
     if (ends[1] < 0) {
         ck_refute(c, "radius", "expected a value >= 0, found [%a, %a]", ends[0], ends[1]);
         return;
@@ -366,7 +366,7 @@ void ck_claims(struct ck *c, const cJSON *record, struct ck_node *node)
     for (int i = 0; i < 3; i++) {
         if (node->draft_known)
             ck_prove(c, record, names[i], divergences[i], &ask, node->target && node->draft, kl[i]);
-        else if (cJSON_HasObjectItem(record, names[i]))
+        else if (ck_has(record, names[i]))
             ck_refute(c, names[i], "expected nothing without a draft row");
         if (!c->failed && (kl[i][1] < 0 || (i == 2 && kl[i][0] > 1)))
             ck_refute(c, names[i], "expected a divergence, found [%a, %a]", kl[i][0], kl[i][1]);

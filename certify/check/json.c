@@ -153,6 +153,11 @@ const cJSON *ck_get(struct ck *c, const cJSON *object, const char *key)
     return v;
 }
 
+bool ck_has(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key) != NULL;
+}
+
 const cJSON *ck_array(struct ck *c, const cJSON *object, const char *key)
 {
     const cJSON *v = ck_get(c, object, key);

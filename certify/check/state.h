@@ -79,6 +79,7 @@ void ck_unreadable(struct ck *c, const char *field, const char *format, ...) __a
 void ck_open(struct ck *c, const char *field);                           // a question that 4096 bits leave open
 cJSON *ck_parse(struct ck *c, const char *text, size_t size);            // NULL after an error
 const cJSON *ck_get(struct ck *c, const cJSON *object, const char *key); // required, may be null
+bool ck_has(const cJSON *object, const char *key);                       // in exactly these letters
 const cJSON *ck_array(struct ck *c, const cJSON *object, const char *key);
 const cJSON *ck_object(struct ck *c, const cJSON *object, const char *key);
 const char *ck_text(struct ck *c, const cJSON *object, const char *key); // "" after an error
