@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 static volatile bool interrupted;
+static volatile sig_atomic_t interrupting_signal;
 
 static void on_interrupt(int signal_number)
 {
@@ -23,6 +24,7 @@ static void on_interrupt(int signal_number)
         signal(signal_number, SIG_DFL);
         raise(signal_number);
     }
+    interrupting_signal = signal_number;
     interrupted = true;
 }
 
@@ -334,7 +336,7 @@ static int finish(struct decode *d, hm_status rc, struct hm_error *err)
     if (!rc) rc = hm_print_summary(&d->options, d->target, d->draft, &d->counts, &stamps, &d->check, interrupted, err);
     hm_stamp_summary_clear(&stamps);
     if (rc) return hm_cli_fail(err);
-    if (interrupted) return 128 + SIGINT;
+    if (interrupted) return 128 + interrupting_signal;
     return d->check.different && d->options.match ? HM_EXIT_FINDING : HM_EXIT_OK;
 }
 

@@ -65,13 +65,20 @@ hm_status hm_prompts_from_file(const char *path, struct hm_prompts *out, struct 
     return rc;
 }
 
-// The question's id as text: numbers without a fraction lose the point that JSON libraries give them.
-static void question_id(const cJSON *object, char *out, size_t size)
+// The question's id as text: a text as it stands, or an integer that JSON numbers hold exactly.
+static hm_status question_id(const char *where, const cJSON *object, char *out, size_t size, struct hm_error *err)
 {
     const cJSON *id = hm_json_find(object, "question_id");
+    int64_t number;
     out[0] = 0;
-    if (cJSON_IsString(id)) snprintf(out, size, "%s", id->valuestring);
-    else if (cJSON_IsNumber(id)) snprintf(out, size, "%.15g", id->valuedouble);
+    if (!id) return HM_OK;
+    if (cJSON_IsString(id)) {
+        snprintf(out, size, "%s", id->valuestring);
+        return HM_OK;
+    }
+    hm_status rc = hm_json_integer(where, object, "question_id", -((int64_t)1 << 53), (int64_t)1 << 53, &number, err);
+    if (!rc) snprintf(out, size, "%lld", (long long)number);
+    return rc;
 }
 
 static hm_status add_question(const char *where, const cJSON *object, struct hm_prompts *out, struct hm_error *err)
@@ -84,7 +91,10 @@ static hm_status add_question(const char *where, const cJSON *object, struct hm_
     if (rc) return rc;
     int count = cJSON_GetArraySize(turns);
     if (count < 1) return hm_fail(err, HM_FORMAT, "%s: key \"turns\": expected at least one text, found none", where);
-    question_id(object, id, sizeof id);
+    rc = question_id(where, object, id, sizeof id, err);
+    if (rc) return rc;
+    if (category && !cJSON_IsString(category))
+        return hm_fail(err, HM_FORMAT, "%s: key \"category\": expected a string, found %s", where, hm_json_kind(category));
     struct hm_prompt *p = add_prompt(out, id, cJSON_IsString(category) ? category->valuestring : "", (size_t)count);
     if (!p) return hm_fail(err, HM_MEMORY, "out of memory for a prompt");
     cJSON_ArrayForEach(turn, turns)

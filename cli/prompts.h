@@ -19,7 +19,7 @@ struct hm_prompts {
 
 // One prompt of one turn.
 hm_status hm_prompts_from_text(const char *text, struct hm_prompts *out, struct hm_error *err);
-// The whole file is the prompt; it must be UTF-8 without zero bytes and at most 64 MiB.
+// The whole file is the prompt, at most 64 MiB without zero bytes; bytes that are not UTF-8 become byte tokens.
 hm_status hm_prompts_from_file(const char *path, struct hm_prompts *out, struct hm_error *err);
 // One JSON object a line: "turns" (array of texts), "question_id" (number or text) and "category" optional. `limit` > 0 takes
 // the first so many. Errors name the file and the line.

@@ -5,6 +5,7 @@
 #include "decode/stop.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -174,7 +175,15 @@ static hm_status emit(struct hm_session *s, struct hm_step_event *event, struct 
 static hm_status decide(struct hm_session *s, const float *row, uint32_t t, const int32_t *children, size_t child_count,
                         struct hm_decision *out, struct hm_error *err)
 {
-    return hm_accept(&s->options.acceptance, row, s->vocab, s->sequence, t, children, child_count, out, err);
+    hm_status rc =
+        hm_accept(&s->options.acceptance, row, s->vocab, s->sequence, t, children, child_count, out, err);
+    char where[256];
+    if (rc) {
+        snprintf(where, sizeof where, "%.150s: row of token %u of sequence %u", hm_model_info(s->options.target)->name, t,
+                 s->sequence);
+        hm_fail_prefix(err, where);
+    }
+    return rc;
 }
 
 // Walks the tree from the root; fills path and decision, one entry per visited node. Returns how many in *visited.
