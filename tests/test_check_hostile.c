@@ -1,4 +1,5 @@
 // Logs that lie and recompute the chain: each must be refused, by the check that is meant for it.
+#include "certify/check/math.h"
 #include "tests/test_check_support.h"
 
 #include <setjmp.h>
@@ -79,6 +80,75 @@ static void absent_is_no_finish(void **state)
     expect(log, i, 1, "finish: expected absent, found the text absent");
 }
 
+static void top_has_a_limit(void **state)
+{
+    (void)state;
+    struct test_log *log = test_log_read("greedy");
+    cJSON_SetNumberValue(member(log->line[0], "top"), 4097);
+    expect(log, 0, 2, "line 1: top: expected at most 4096");
+}
+
+static void a_pipe_for_a_shard_is_refused(void **state)
+{
+    (void)state;
+    struct hm_check_result result;
+    struct test_log *log = test_log_read("greedy");
+    test_copy_rows();
+    test_log_write(log, test_path("pipe.jsonl"), -1);
+    unlink(test_path("greedy-target-00000.safetensors"));
+    assert_int_equal(mkfifo(test_path("greedy-target-00000.safetensors"), 0600), 0);
+    alarm(20); // a checker that waits for a writer ends the test
+    hm_check_log(test_path("pipe.jsonl"), NULL, &result);
+    alarm(0);
+    unlink(test_path("greedy-target-00000.safetensors"));
+    assert_int_equal(result.exit_code, 2);
+    assert_non_null(strstr(result.message, "expected a regular file"));
+    test_log_free(log);
+}
+
+static void a_line_has_a_limit(void **state)
+{
+    (void)state;
+    struct hm_check_result result;
+    for (size_t over = 0; over < 2; over++) {
+        size_t size = ((size_t)1 << 24) + over;
+        char *bytes = malloc(size + 1);
+        assert_non_null(bytes);
+        memset(bytes, ' ', size);
+        bytes[0] = '{';
+        bytes[size - 1] = '}';
+        bytes[size] = '\n';
+        test_write(test_path("long.jsonl"), bytes, size + 1);
+        free(bytes);
+        hm_check_log(test_path("long.jsonl"), NULL, &result);
+        assert_int_equal(result.exit_code, 2);
+        assert_non_null(strstr(result.message, over ? "at most 16 MiB" : "line 1: hallmark: "));
+    }
+}
+
+// p and q on different tokens: TV is 1 but for what the smallest floats leave, and no enclosure may pass 1.
+static void tv_ends_at_one(void **state)
+{
+    (void)state;
+    struct ck_math m = {0};
+    struct iv tv;
+    struct ck_ask ask = {0};
+    assert_true(ck_math_init(&m, 3));
+    mpq_set_ui(m.inverse_claim, 3, 1);
+    mpq_set_ui(m.inverse_draw, 1, 1);
+    const float p[3] = {0.3f, 0.1f, -200}, q[3] = {-300, -300, 0.7f};
+    memcpy(m.row[0].logit, p, sizeof p);
+    memcpy(m.row[1].logit, q, sizeof q);
+    ck_math_new_row(&m, CK_TARGET);
+    ck_math_new_row(&m, CK_DRAFT);
+    iv_inits(&tv, 1, ck_precision(0));
+    assert_true(ck_tv_pq(&m, 0, &ask, &tv));
+    assert_true(mpfr_cmp_ui(tv.hi, 1) <= 0);
+    assert_true(mpfr_cmp_d(tv.lo, 1 - 0x1p-53) > 0);
+    iv_clears(&tv, 1);
+    ck_math_clear(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -86,6 +156,10 @@ int main(void)
         cmocka_unit_test(a_parent_is_not_cut_to_an_int),
         cmocka_unit_test(names_are_told_apart_by_case),
         cmocka_unit_test(absent_is_no_finish),
+        cmocka_unit_test(top_has_a_limit),
+        cmocka_unit_test(a_pipe_for_a_shard_is_refused),
+        cmocka_unit_test(a_line_has_a_limit),
+        cmocka_unit_test(tv_ends_at_one),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000 };
+enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000, TOP_LIMIT = 4096 };
 
 static void rational(struct ck *c, const cJSON *object, const char *key, mpq_t out)
 {
@@ -113,6 +113,7 @@ void ck_header(struct ck *c, const cJSON *line)
     const char *rng = ck_text(c, line, "rng"), *nodes = ck_text(c, line, "nodes");
     if (strcmp(rng, "philox4x32-10") != 0) ck_unreadable(c, "rng", "expected philox4x32-10, found \"%.40s\"", rng);
     h->top = ck_int(c, line, "top", 0);
+    if (h->top > TOP_LIMIT) ck_unreadable(c, "top", "expected at most %d, found %lld", TOP_LIMIT, (long long)h->top);
     h->all_nodes = strcmp(nodes, "all") == 0;
     if (!h->all_nodes && strcmp(nodes, "path") != 0)
         ck_unreadable(c, "nodes", "expected path or all, found \"%.40s\"", nodes);

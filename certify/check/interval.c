@@ -158,6 +158,11 @@ void iv_positive(struct iv *r)
     if (!(mpfr_sgn(r->hi) > 0)) mpfr_set_zero(r->hi, 1);
 }
 
+void iv_at_most_one(struct iv *r)
+{
+    if (mpfr_cmp_ui(r->hi, 1) > 0) mpfr_set_ui(r->hi, 1, MPFR_RNDU);
+}
+
 enum answer iv_less(const struct iv *a, const struct iv *b)
 {
     if (mpfr_less_p(a->hi, b->lo)) return YES;

@@ -28,6 +28,7 @@ void iv_set_q(struct iv *r, const mpq_t q);
 void iv_exp(struct iv *r, const struct iv *a);
 void iv_log(struct iv *r, const struct iv *a); // of a value known to be >= 0
 void iv_positive(struct iv *r);                // intersects with [0, inf): for values known to be >= 0, and for x^+
+void iv_at_most_one(struct iv *r);             // intersects with (-inf, 1]: for values known to be <= 1
 enum answer iv_less(const struct iv *a, const struct iv *b);     // a < b
 enum answer iv_at_least(const struct iv *a, const struct iv *b); // a >= b
 

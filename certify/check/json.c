@@ -53,9 +53,10 @@ bool ck_read_line(FILE *file, char **line, size_t *size, size_t *capacity, bool 
     *size = 0;
     *complete = false;
     while ((c = getc_unlocked(file)) != EOF) {
+        if (*size == LINE_LIMIT && c != '\n') return false;
         if (*size + 2 > *capacity) {
             size_t larger = *capacity ? 2 * *capacity : 4096;
-            char *grown = *size < LINE_LIMIT ? realloc(*line, larger) : NULL;
+            char *grown = realloc(*line, larger);
             if (!grown) return false;
             *line = grown;
             *capacity = larger;

@@ -247,6 +247,7 @@ bool ck_tv(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *ou
     }
     iv_clears(t, 2);
     iv_div(out, out, &d->sum);
+    iv_at_most_one(out);
     return ok;
 }
 

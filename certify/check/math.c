@@ -212,6 +212,7 @@ static const struct ck_pair *pair(struct ck_math *m, int level)
     iv_sub(&r->v[1], &r->v[1], &t[0]);
     iv_mul(&t[1], &p->sum, &q->sum);
     iv_div(&r->v[2], &r->v[2], &t[1]);
+    iv_at_most_one(&r->v[2]);
     for (int side = 0; side < 2; side++) {
         iv_positive(&r->v[side]);
         if (infinite[side]) iv_point(&r->v[side], INFINITY);

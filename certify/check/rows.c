@@ -3,11 +3,13 @@
 #include "certify/check/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { HEADER_LIMIT = 1 << 20 };
 
@@ -65,12 +67,17 @@ static const char *open_shard(struct ck *c, struct ck_shard *s, const char *path
     unsigned char prefix[8];
     uint64_t length = 0;
     struct stat status;
-    s->file = fopen(path, "rb");
-    if (!s->file) {
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); // a pipe in its place must not make us wait
+    if (file < 0) {
         s->absent = errno == ENOENT;
         return s->absent ? NULL : "cannot open it";
     }
-    if (fstat(fileno(s->file), &status) != 0 || !S_ISREG(status.st_mode)) return "expected a regular file";
+    bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    s->file = regular ? fdopen(file, "rb") : NULL;
+    if (!s->file) {
+        close(file);
+        return regular ? "cannot read it" : "expected a regular file";
+    }
     if (fread(prefix, 1, 8, s->file) != 8) return "expected a safetensors header";
     for (int i = 7; i >= 0; i--) length = length << 8 | prefix[i];
     if (length < 2 || length > HEADER_LIMIT) return "expected a safetensors header of a sensible size";
