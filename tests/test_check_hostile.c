@@ -149,6 +149,45 @@ static void tv_ends_at_one(void **state)
     ck_math_clear(&m);
 }
 
+// A certified step whose verdicts are taken back: no draft row, no divergences, `certified` null.
+static void hide_verdicts(const char *reason, const char *told, const char *message)
+{
+    static const char *const divergences[3] = {"kl_pq", "kl_qp", "tv"};
+    struct test_log *log = test_log_read("greedy");
+    size_t i = having(log, "kl_pq");
+    cJSON *step = log->line[i], *row = cJSON_CreateObject(), *claim;
+    cJSON_AddStringToObject(row, "why", reason);
+    cJSON_ReplaceItemInObjectCaseSensitive(step, "draft_row", row);
+    for (int d = 0; d < 3; d++) cJSON_DeleteItemFromObjectCaseSensitive(step, divergences[d]);
+    cJSON_ArrayForEach(claim, member(step, "claims"))
+    {
+        cJSON_DeleteItemFromObjectCaseSensitive(claim, "covered");
+        cJSON_ReplaceItemInObjectCaseSensitive(claim, "certified", cJSON_CreateNull());
+        cJSON_AddStringToObject(claim, "why", told);
+    }
+    expect(log, i, 1, message);
+}
+
+static void verdicts_are_not_hidden(void **state)
+{
+    (void)state;
+    static const char *const impossible[] = {"prefill", "leaf", "not expanded", "no draft model", "no drafter"};
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++)
+        hide_verdicts(impossible[i], impossible[i], "draft_row: expected another reason");
+    hide_verdicts("tired", "tired", "draft_row: expected a reason that");
+    hide_verdicts("not kept", "no children", "why: expected \"not kept\"");
+}
+
+static void a_claim_gives_the_reason_of_its_row(void **state)
+{
+    (void)state;
+    struct test_log *log = test_log_read("greedy");
+    size_t i = having(log, "source"); // the prefill
+    cJSON_ReplaceItemInObjectCaseSensitive(cJSON_GetArrayItem(member(log->line[i], "claims"), 0), "why",
+                                           cJSON_CreateString("leaf"));
+    expect(log, i, 1, "why: expected \"prefill\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +199,8 @@ int main(void)
         cmocka_unit_test(a_pipe_for_a_shard_is_refused),
         cmocka_unit_test(a_line_has_a_limit),
         cmocka_unit_test(tv_ends_at_one),
+        cmocka_unit_test(verdicts_are_not_hidden),
+        cmocka_unit_test(a_claim_gives_the_reason_of_its_row),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();

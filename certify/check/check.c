@@ -67,6 +67,26 @@ static void read_sequence(struct ck *c, const cJSON *line)
     c->where = CK_AT_PREFILL;
 }
 
+// Why a node has no draft row: one of the page's reasons, and only where it can be true, so that no verdict hides
+// behind it.
+static void check_why(struct ck *c, const struct ck_node *node)
+{
+    bool drafted = c->header.has_draft, leaf = node->child_count == 0;
+    const struct {
+        const char *why;
+        bool possible;
+    } table[] = {
+        {"prefill", node->node < 0}, {"no draft model", !drafted},       {"no drafter", !drafted},
+        {"leaf", leaf},              {"not expanded", leaf || !drafted}, {"not kept", true},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(node->why, table[i].why) == 0) {
+            if (!table[i].possible) ck_refute(c, "draft_row", "expected another reason than \"%s\" here", node->why);
+            return;
+        }
+    ck_refute(c, "draft_row", "expected a reason that docs/log.md names, found \"%.40s\"", node->why);
+}
+
 // The rows of a record, what they claim, and what may happen at its node.
 static int64_t read_node(struct ck *c, const cJSON *line, struct ck_node *node)
 {
@@ -79,10 +99,12 @@ static int64_t read_node(struct ck *c, const cJSON *line, struct ck_node *node)
     node->draft_known = node->draft || (draft == CK_ABSENT_ROW && (ck_has(reference, "sha256") ||
                                                                    ck_has(reference, "shard") ||
                                                                    ck_has(line, "kl_pq")));
+    for (int i = 1; node->node >= 0 && i < c->tree.count; i++) node->child_count += ck_child_token(c, node, i, &token);
+    node->why = draft == CK_ROW || ck_has(reference, "shard") || c->failed ? "" : ck_text(c, reference, "why");
+    if (*node->why) check_why(c, node);
     if (!c->failed && node->draft_known && !c->header.has_draft)
         ck_refute(c, "draft_row", "expected none: the header names no draft model");
-    c->row_absent = c->row_absent || !node->target || (node->draft_known && !node->draft);
-    for (int i = 1; node->node >= 0 && i < c->tree.count; i++) node->child_count += ck_child_token(c, node, i, &token);
+    c->row_absent = c->row_absent || !node->target || draft == CK_ABSENT_ROW;
     if (!c->failed) ck_claims(c, line, node);
     if (!c->failed) ck_support(c, line, node, &support);
     if (!c->failed) ck_choices(c, node, support);

@@ -107,6 +107,7 @@ struct ck_node {   // what a step or node record says of its node
     size_t child_count;
     bool target, draft; // rows at hand
     bool draft_known;   // the draft scored this node, whether or not its row is at hand
+    const char *why; // why there is no draft row; "" when there is one
     const cJSON *top;
 };
 void ck_claims(struct ck *c, const cJSON *record, struct ck_node *node);
