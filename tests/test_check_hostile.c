@@ -188,6 +188,54 @@ static void a_claim_gives_the_reason_of_its_row(void **state)
     expect(log, i, 1, "why: expected \"prefill\"");
 }
 
+// A field where the page says that there is none, in the first record or claim of a kind.
+static void misplaced(const char *name, const char *kind, int claim, const char *key)
+{
+    char message[64];
+    struct test_log *log = test_log_read(name);
+    size_t i = 0;
+    while (i < log->count && strcmp(member(log->line[i], "kind")->valuestring, kind) != 0) i++;
+    assert_true(i < log->count);
+    cJSON *at = claim < 0 ? log->line[i] : cJSON_GetArrayItem(member(log->line[i], "claims"), claim);
+    cJSON_AddStringToObject(at, key, "0x0p+0");
+    snprintf(message, sizeof message, "%s: expected nothing: ", key);
+    expect(log, i, 1, message);
+}
+
+static void nothing_stands_where_nothing_should(void **state)
+{
+    (void)state;
+    static const char *const stopped[] = {"level_f", "level_r", "tied_f", "tied_r", "klf",
+                                          "klr",     "tv",      "margin", "radius", "covered"};
+    static const char *const emitted[] = {"t", "token", "regret", "finish", "text"};
+    for (size_t i = 0; i < sizeof stopped / sizeof stopped[0]; i++) misplaced("greedy", "step", 0, stopped[i]);
+    for (size_t i = 0; i < sizeof emitted / sizeof emitted[0]; i++) misplaced("sampled", "node", -1, emitted[i]);
+    misplaced("greedy", "step", -1, "regret");
+    misplaced("sampled", "node", 0, "accepts");
+    misplaced("sampled", "node", 0, "radius");
+}
+
+static void no_level_without_a_level(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"level_f", "level_r", "tied_f", "tied_r", "margin"};
+    for (size_t j = 0; j < sizeof keys / sizeof keys[0]; j++) {
+        struct test_log *log = test_log_read("special");
+        size_t i = 0;
+        cJSON *claim = NULL;
+        for (; i < log->count && !claim; i += !claim) {
+            cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"))
+            {
+                if (cJSON_GetObjectItemCaseSensitive(claim, "klf") && !cJSON_GetObjectItemCaseSensitive(claim, "level_f"))
+                    break;
+            }
+        }
+        assert_non_null(claim);
+        cJSON_AddNullToObject(claim, keys[j]);
+        expect(log, i, 1, "expected nothing: k is 0 or k + m");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +249,8 @@ int main(void)
         cmocka_unit_test(tv_ends_at_one),
         cmocka_unit_test(verdicts_are_not_hidden),
         cmocka_unit_test(a_claim_gives_the_reason_of_its_row),
+        cmocka_unit_test(nothing_stands_where_nothing_should),
+        cmocka_unit_test(no_level_without_a_level),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();

@@ -167,6 +167,7 @@ static void read_node_record(struct ck *c, const cJSON *line)
     ck_expect_int(c, line, "round", tree->number);
     ck_expect_int(c, line, "node", tree->next_record);
     ck_expect_int(c, line, "depth", tree->depth[tree->next_record]);
+    ck_expect_absent(c, line, "t token source child regret finish text", "a node emits no token");
     node.node = tree->next_record++;
     if (!c->failed) read_node(c, line, &node);
     c->nodes++;

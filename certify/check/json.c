@@ -159,6 +159,16 @@ bool ck_has(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key) != NULL;
 }
 
+void ck_expect_absent(struct ck *c, const cJSON *object, const char *keys, const char *because)
+{
+    char key[32];
+    for (size_t size; *keys && !c->failed; keys += size + (keys[size] == ' ')) {
+        size = strcspn(keys, " ");
+        snprintf(key, sizeof key, "%.*s", (int)size, keys);
+        if (ck_has(object, key)) ck_refute(c, key, "expected nothing: %s", because);
+    }
+}
+
 const cJSON *ck_array(struct ck *c, const cJSON *object, const char *key)
 {
     const cJSON *v = ck_get(c, object, key);

@@ -83,6 +83,7 @@ bool ck_has(const cJSON *object, const char *key);                       // in e
 const cJSON *ck_array(struct ck *c, const cJSON *object, const char *key);
 const cJSON *ck_object(struct ck *c, const cJSON *object, const char *key);
 const char *ck_text(struct ck *c, const cJSON *object, const char *key); // "" after an error
+void ck_expect_absent(struct ck *c, const cJSON *object, const char *keys, const char *because); // keys: "a b c"
 bool ck_bool(struct ck *c, const cJSON *object, const char *key);
 int64_t ck_int(struct ck *c, const cJSON *object, const char *key, int64_t least);
 int64_t ck_integer(struct ck *c, const cJSON *value, const char *field, int64_t least);
