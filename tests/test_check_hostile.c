@@ -226,7 +226,8 @@ static void no_level_without_a_level(void **state)
         for (; i < log->count && !claim; i += !claim) {
             cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"))
             {
-                if (cJSON_GetObjectItemCaseSensitive(claim, "klf") && !cJSON_GetObjectItemCaseSensitive(claim, "level_f"))
+                if (cJSON_GetObjectItemCaseSensitive(claim, "klf") &&
+                    !cJSON_GetObjectItemCaseSensitive(claim, "level_f"))
                     break;
             }
         }

@@ -76,8 +76,8 @@ static void check_why(struct ck *c, const struct ck_node *node)
         const char *why;
         bool possible;
     } table[] = {
-        {"prefill", node->node < 0}, {"no draft model", !drafted},       {"no drafter", !drafted},
-        {"leaf", leaf},              {"not expanded", leaf || !drafted}, {"not kept", true},
+        {"prefill", node->node < 0},        {"no draft model", !drafted}, {"no drafter", !drafted}, {"leaf", leaf},
+        {"not expanded", leaf || !drafted}, {"not kept", true},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(node->why, table[i].why) == 0) {
@@ -85,6 +85,18 @@ static void check_why(struct ck *c, const struct ck_node *node)
             return;
         }
     ck_refute(c, "draft_row", "expected a reason that docs/log.md names, found \"%.40s\"", node->why);
+}
+
+// Why there are no verdicts: there is nothing to certify, or the reason that draft_row gives (check_why looks
+// at that one); "no draft row" says the latter in other words.
+void ck_not_certified(struct ck *c, const cJSON *claim, const struct ck_node *node, bool no_children)
+{
+    ck_expect_absent(c, claim, "covered", "there are no verdicts");
+    const char *why = ck_text(c, claim, "why");
+    const char *reason = node->node < 0 ? "prefill" : no_children ? "no children" : node->why;
+    bool right =
+        strcmp(why, reason) == 0 || (no_children ? strcmp(why, "no children") == 0 : strcmp(why, "no draft row") == 0);
+    if (!c->failed && !right) ck_refute(c, "why", "expected \"%.40s\", found \"%.40s\"", reason, why);
 }
 
 // The rows of a record, what they claim, and what may happen at its node.
@@ -96,9 +108,9 @@ static int64_t read_node(struct ck *c, const cJSON *line, struct ck_node *node)
     node->target = target == CK_ROW;
     node->draft = draft == CK_ROW;
     const cJSON *reference = cJSON_GetObjectItemCaseSensitive(line, "draft_row");
-    node->draft_known = node->draft || (draft == CK_ABSENT_ROW && (ck_has(reference, "sha256") ||
-                                                                   ck_has(reference, "shard") ||
-                                                                   ck_has(line, "kl_pq")));
+    node->draft_known =
+        node->draft || (draft == CK_ABSENT_ROW &&
+                        (ck_has(reference, "sha256") || ck_has(reference, "shard") || ck_has(line, "kl_pq")));
     for (int i = 1; node->node >= 0 && i < c->tree.count; i++) node->child_count += ck_child_token(c, node, i, &token);
     node->why = draft == CK_ROW || ck_has(reference, "shard") || c->failed ? "" : ck_text(c, reference, "why");
     if (*node->why) check_why(c, node);

@@ -166,8 +166,7 @@ static enum ck_reference load(struct ck *c, const char *key, enum ck_which which
 enum ck_reference ck_load_row(struct ck *c, const cJSON *record, const char *key, enum ck_which which)
 {
     const cJSON *ref = ck_object(c, record, key), *hash = cJSON_GetObjectItemCaseSensitive(ref, "sha256");
-    const char *sha256 =
-        hash || (c->header.hashed && ck_has(ref, "shard")) ? ck_text(c, ref, "sha256") : NULL;
+    const char *sha256 = hash || (c->header.hashed && ck_has(ref, "shard")) ? ck_text(c, ref, "sha256") : NULL;
     if (c->failed) return CK_NO_ROW;
     if (sha256 && !c->header.hashed) ck_refute(c, key, "expected no sha256: the header says that rows are not hashed");
     if (sha256 && (strlen(sha256) != 64 || strspn(sha256, "0123456789abcdef") != 64))

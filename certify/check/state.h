@@ -82,7 +82,7 @@ const cJSON *ck_get(struct ck *c, const cJSON *object, const char *key); // requ
 bool ck_has(const cJSON *object, const char *key);                       // in exactly these letters
 const cJSON *ck_array(struct ck *c, const cJSON *object, const char *key);
 const cJSON *ck_object(struct ck *c, const cJSON *object, const char *key);
-const char *ck_text(struct ck *c, const cJSON *object, const char *key); // "" after an error
+const char *ck_text(struct ck *c, const cJSON *object, const char *key);                         // "" after an error
 void ck_expect_absent(struct ck *c, const cJSON *object, const char *keys, const char *because); // keys: "a b c"
 bool ck_bool(struct ck *c, const cJSON *object, const char *key);
 int64_t ck_int(struct ck *c, const cJSON *object, const char *key, int64_t least);
@@ -108,9 +108,11 @@ struct ck_node {   // what a step or node record says of its node
     size_t child_count;
     bool target, draft; // rows at hand
     bool draft_known;   // the draft scored this node, whether or not its row is at hand
-    const char *why; // why there is no draft row; "" when there is one
+    const char *why;    // why there is no draft row; "" when there is one
     const cJSON *top;
 };
+// check.c: the reason that a claim gives for `certified` null
+void ck_not_certified(struct ck *c, const cJSON *claim, const struct ck_node *node, bool no_children);
 void ck_claims(struct ck *c, const cJSON *record, struct ck_node *node);
 void ck_prove(struct ck *c, const cJSON *record, const char *key, ck_quantity *quantity, const struct ck_ask *ask,
               bool rows, double ends[2]); // ends: the logged enclosure
