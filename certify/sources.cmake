@@ -1,5 +1,5 @@
 # Each area of certify/ lists its own files.
-include(certify/math.cmake OPTIONAL)
-include(certify/log.cmake OPTIONAL)
-include(certify/check.cmake OPTIONAL)
-include(certify/reader.cmake OPTIONAL)
+include(certify/math.cmake)
+include(certify/log.cmake)
+include(certify/check.cmake)
+include(certify/reader.cmake)

@@ -1,3 +1,3 @@
-include(decode/tokenizer.cmake OPTIONAL)
-include(decode/model.cmake OPTIONAL)
-include(decode/session.cmake OPTIONAL)
+include(decode/tokenizer.cmake)
+include(decode/model.cmake)
+include(decode/session.cmake)

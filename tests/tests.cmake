@@ -10,5 +10,5 @@ endfunction()
 
 # Each area lists its own tests.
 foreach(area base kernels bounds certify check decode session tokenizer reports stamp cli)
-  include(tests/${area}.cmake OPTIONAL)
+  include(tests/${area}.cmake)
 endforeach()
