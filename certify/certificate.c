@@ -81,7 +81,7 @@ static hm_status certify(const struct hm_claim_query *query, struct hm_claim *ou
 {
     const struct hm_row_distance *d = query->distance;
     const struct hm_ival divergence[3] = {d->kl_pq, d->kl_qp, d->tv};
-    bool applies = proposes_first(query);
+    bool applies = out->applies = proposes_first(query);
     for (int which = HM_FORWARD; which <= HM_VARIATION; which++) {
         enum hm_certified *verdict = &out->certified[which];
         if (!applies) *verdict = HM_CERT_INAPPLICABLE;
@@ -89,7 +89,7 @@ static hm_status certify(const struct hm_claim_query *query, struct hm_claim *ou
         else if (out->nothing) *verdict = HM_CERT_NO;
         else if (out->vacuous) *verdict = HM_CERT_VACUOUS;
         else {
-            hm_status status = hm_claim_below(query->target, query->draft, out->k, out->m, (enum hm_divergence)which,
+            hm_status status = hm_claim_below(query->target, query->draft, out->k, out->m, (enum hm_which)which,
                                               divergence[which], &out->level, verdict, err);
             if (status) return status;
         }
@@ -121,9 +121,7 @@ hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out
     out->has_draft = true;
     status = cover(query, out, decided, err);
     if (status == HM_OK) status = certify(query, out, decided, err);
-    if (status || !query->draft_vocab) return status;
-    out->has_restricted = true;
-    return hm_claim_restrict(query, out->k, &out->restricted, err);
+    return status;
 }
 
 bool hm_claim_certified(const struct hm_claim *claim)

@@ -33,13 +33,22 @@ struct hm_margin { // docs/theory.md §3
     struct hm_ival gap, klf, klr, tv;
 };
 
-struct hm_restricted { // docs/theory.md §4, on the draft vocabulary D
-    enum { HM_RESTRICTED_OK, HM_RESTRICTED_NO_MASS, HM_RESTRICTED_NO_ACCEPTED } status;
-    size_t k;            // |A cap D|
-    struct hm_level level;
-    struct hm_ival kl;   // KL(p_D || q)
-    enum hm_certified certified;
+struct hm_universal { // docs/theory.md §3, from the rule's parameter and p_(1) only
+    struct hm_ival klf, klr;
 };
+
+struct hm_restricted { // docs/theory.md §4, on D, the tokens with a finite draft logit
+    size_t k;          // |A cap D|
+    bool no_mass;      // p(D) = 0: nothing below is set but the verdicts, all NO
+    struct hm_ival mass; // p(D)
+    struct hm_ival kl; // KL(p_D || q)
+    bool vacuous;      // k + m > |D|, and k >= 1
+    struct hm_level level; // of p_D; its klr includes - ln p(D) and its tv is the min-max of theory.md §4
+    enum hm_certified certified[3]; // of kl, KL(q||p) and TV(p,q)
+};
+
+// Which of the entropy rule's thresholds is in force: the smaller, eps when they are equal.
+enum hm_active { HM_ACTIVE_NONE, HM_ACTIVE_EPS, HM_ACTIVE_DELTA };
 
 // One claim: a rule and an m at one step.
 struct hm_claim {
@@ -51,12 +60,17 @@ struct hm_claim {
     bool nothing;                    // k = 0: all three are 0, nothing is ever certified
     struct hm_margin margin;         // filled when asked for and k >= 1 and k + m <= V
     bool has_margin;
-    struct hm_ival radius;           // stability radius of `accepts` in logits (docs/theory.md §6)
-    bool has_radius;                 // false for rules whose radius is not computed
+    struct hm_universal universal;   // likewise, and only for rules that have one
+    bool has_universal;
+    struct hm_ival radius;           // stability radius of `accepts` in logits (docs/theory.md §6); [lower bound, inf]
+                                     // for entropy, and for topk-delta and topk-ratio when they reject
+    bool has_radius;                 // false when the decision is open, or no token is asked about
+    enum hm_active active;           // of `entropy`; NONE for other rules and where it is open
     bool has_draft;                  // the fields below are set only with a draft row
     enum hm_verdict covered;         // at least one proposed token lies in A
+    bool applies;                    // false: the children are not the first m of q, the claim is INAPPLICABLE
     enum hm_certified certified[3];  // forward, reverse, TV
-    bool has_restricted;
+    bool has_restricted;             // some draft logit is -inf
     struct hm_restricted restricted;
 };
 
@@ -69,12 +83,10 @@ struct hm_claim_query {
     int32_t token;             // the emitted token, or -1 (a node without a token: `accepts` and radius are skipped)
     size_t m;                  // how many tokens the draft proposes, >= 1
     const int32_t *children;   // the verified children's tokens [m] for m taken from the tree, else NULL
-    bool margin;               // fill the margin claim
-    const int32_t *draft_vocab; // ids of D, ascending, when the draft scores only these (docs/theory.md §4), else NULL
-    size_t draft_vocab_size;
+    bool margin, universal;    // fill these
 };
 
-// Computes one claim. Both rows have the target's vocabulary; a draft of a smaller one has -inf outside D. The first of
+// Computes one claim. Both rows have the target's vocabulary; a draft of a smaller one has -inf outside. The first of
 // these that holds decides all three verdicts: the children are not the first m of q (INAPPLICABLE), k is undecided
 // (UNDECIDED; k then counts the tokens surely in A), k = 0 (NO), k + m > V (VACUOUS). Otherwise D < D* is decided
 // exactly: an infinite divergence is never below, a finite one is below an infinite level, equality is NO.

@@ -60,7 +60,7 @@ static bool equal_shares(size_t b, size_t n, size_t z, size_t common, size_t mos
 // p uniform on n tokens, b of them in A, z zeros in S; q uniform on N tokens. Every value is then a logarithm of a
 // rational, or rational: KLf* = (b/n) ln((b+z)/b) against ln(N/n), KLr* = -ln(1 - b/n) against ln(n/N),
 // TV* = b z / (n (b+z)) against 1 - |common support| / max(n, N).
-static bool uniform_pair(const struct hm_row *p, const struct hm_row *q, size_t k, size_t m, enum hm_divergence which)
+static bool uniform_pair(const struct hm_row *p, const struct hm_row *q, size_t k, size_t m, enum hm_which which)
 {
     size_t n = p->support, b = k < n ? k : n, start = k < n ? n : k, z = k + m > start ? k + m - start : 0;
     if (z == 0) return false; // D* = 0: an enclosure that is a point decides that
@@ -167,7 +167,7 @@ static hm_status geometric_witness(struct hm_row *p, struct hm_row *q, size_t k,
     return HM_OK;
 }
 
-hm_status hm_claim_attains(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_divergence which, bool *out,
+hm_status hm_claim_attains(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_which which, bool *out,
                            struct hm_error *err)
 {
     *out = p->uniform && q->uniform && uniform_pair(p, q, k, m, which);

@@ -18,16 +18,16 @@ hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level 
 // All three values 0 (nothing accepted) or +inf (vacuous); no level.
 void hm_level_constant(struct hm_level *level, double value);
 
-enum hm_divergence { HM_FORWARD, HM_REVERSE, HM_VARIATION };
+enum hm_which { HM_FORWARD, HM_REVERSE, HM_VARIATION };
 
 // Is the divergence of q from p below its level?  From the enclosures if they tell, then by the identities of theory.md
 // §8, then at rising precision. 1 <= k, k + m <= vocab.
-hm_status hm_claim_below(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_divergence which,
+hm_status hm_claim_below(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_which which,
                          struct hm_ival divergence, const struct hm_level *level, enum hm_certified *out,
                          struct hm_error *err);
 
 // Equality D(p, q) = D* known symbolically: q attains the bound although no precision would show it.
-hm_status hm_claim_attains(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_divergence which, bool *out,
+hm_status hm_claim_attains(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_which which, bool *out,
                            struct hm_error *err);
 
 // theory.md §4: the forward certificate on the draft vocabulary. k: |A| on the whole vocabulary.

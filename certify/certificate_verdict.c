@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static hm_status below_at(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_divergence which,
+static hm_status below_at(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_which which,
                           mpfr_prec_t precision, enum hm_verdict *out, struct hm_error *err)
 {
     struct hm_level_values level;
@@ -29,7 +29,7 @@ static enum hm_certified as_certified(enum hm_verdict verdict)
     return verdict == HM_YES ? HM_CERT_YES : verdict == HM_NO ? HM_CERT_NO : HM_CERT_UNDECIDED;
 }
 
-hm_status hm_claim_below(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_divergence which,
+hm_status hm_claim_below(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_which which,
                          struct hm_ival divergence, const struct hm_level *level, enum hm_certified *out,
                          struct hm_error *err)
 {

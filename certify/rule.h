@@ -24,7 +24,10 @@ enum hm_rule_kind {
     HM_RULE_TOPM,           // topm:M                  M >= 1
     HM_RULE_ENTROPY,        // entropy:EPS,DELTA       EPS > 0, DELTA > 0
     HM_RULE_NUCLEUS,        // nucleus:P               0 < P <= 1
-    HM_RULE_TOPK_DELTA      // topk-delta:K,DELTA      K >= 1, 0 <= DELTA < 1
+    HM_RULE_TOPK_DELTA,     // topk-delta:K,DELTA      K >= 1, 0 <= DELTA < 1
+    HM_RULE_TOPK_RATIO,     // topk-ratio:K,R          K >= 1, 0 < R <= 1
+    HM_RULE_ABSOLUTE,       // absolute:T              0 < T <= 1      p_i >= T
+    HM_RULE_REGRET          // regret:R                R >= 0          -ln p_i <= R
 };
 
 // One rule with its parameters, e.g. "additive:1/10". Parsed once, then immutable.

@@ -10,6 +10,7 @@
 #include "base/rational.h"
 #include "base/sha256.h"
 #include "certify/certificate.h"
+#include "certify/divergence.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +39,11 @@ struct hm_log_header {
     const uint32_t *m;           // HM_M_TREE or a fixed number [m_count >= 1]
     size_t m_count;
     bool margin;                 // add margin-only claims
+    bool universal;              // add rule-universal bounds
+    const struct hm_divergence *divergences; // further divergences [divergence_count <= 16]
+    size_t divergence_count;
+    bool law_iid, law_topk;      // add the output laws of these proposals
+    bool audit;                  // row records instead of sequences: no "tree" in m, no acceptance, temperature 0
     const struct hm_rule *acceptance; // NULL: match
     const struct hm_rational *temperature, *certify_temperature;
     size_t top_k;                // 0: off
@@ -82,6 +88,9 @@ struct hm_log_round {
     const float *logq;             // [nodes]; -INFINITY when unknown
     size_t pool;                   // candidates the selection chose from
     size_t accepted;               // draft tokens accepted before any cut (expected_accept at temperature 0)
+    const float *const *target_rows; // [nodes], the rows of nodes that have children, copied; NULL: not known, and
+                                   // expected_accept is null at temperature > 0 (docs/theory.md §7)
+    const size_t *supports;        // [nodes], of those rows after the processors; NULL with target_rows == NULL
     double draft_seconds, verify_seconds; // into `run`
 };
 
@@ -106,6 +115,14 @@ struct hm_log_step {
     size_t text_size;
 };
 
+// One row of an audit (docs/log.md "row: an audit").
+struct hm_log_row {
+    uint64_t index;                // place in the file, ascending
+    int32_t token;                 // whose decision the claims speak of, or -1
+    const float *target_row;       // [target vocab], copied
+    const float *draft_row;        // likewise; NULL: none
+};
+
 // Counts over the steps so far, per rule and m in header order (rules outer).
 struct hm_stamp_count {
     uint64_t claims;               // steps whose claim speaks of proposed tokens: m >= 1 (from the tree it may be 0)
@@ -117,7 +134,8 @@ struct hm_stamp_count {
 struct hm_stamp_summary {
     struct hm_stamp_count *count;  // [rule_count * m_count], freed by hm_stamp_summary_clear
     size_t counts;
-    uint64_t sequences, rounds, steps, nodes; // records written
+    uint64_t sequences, rounds, steps, nodes, rows; // records written
+    uint64_t decisions, filter_undecided; // exact questions asked, and those that double enclosures left to MPFR
     uint64_t undecided;            // answers written as "undecided", in steps and nodes
     double seconds;                // processor time of the workers
     size_t most_rows;              // the most rows that waited at one time
@@ -135,6 +153,8 @@ hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct h
 hm_status hm_stamper_sequence(struct hm_stamper *s, const struct hm_log_sequence *sequence, struct hm_error *err);
 hm_status hm_stamper_round(struct hm_stamper *s, const struct hm_log_round *round, struct hm_error *err);
 hm_status hm_stamper_step(struct hm_stamper *s, const struct hm_log_step *step, struct hm_error *err);
+
+hm_status hm_stamper_row(struct hm_stamper *s, const struct hm_log_row *row, struct hm_error *err); // audits only
 
 // Waits for the queue, finishes the shards, writes the end record and frees s (NULL is allowed). There is no end record
 // when an earlier call failed (the failure is returned again) or when the last sequence has no step with a `finish` (an

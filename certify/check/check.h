@@ -9,12 +9,12 @@
 //
 // A missing shard file is an absent row; a shard that is there but malformed is UNREADABLE, and one that is too short
 // for a row the log names is REFUTED (rows are written before the lines that name them). A sequence that stops without
-// `finish` although the log goes on is REFUTED. Asserted, not proved: what docs/log.md says, and the `radius` of
-// `entropy` (theory.md §6 defines it only as some lower bound).
+// `finish` although the log goes on is REFUTED. Asserted, not proved: what docs/log.md says.
 #ifndef HM_CERTIFY_CHECK_CHECK_H
 #define HM_CERTIFY_CHECK_CHECK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -23,7 +23,29 @@ extern "C" {
 
 enum hm_check_kind { HM_CHECK_PROVED, HM_CHECK_CONSISTENT, HM_CHECK_REFUTED, HM_CHECK_UNDECIDED, HM_CHECK_UNREADABLE };
 
+// Where rows come from when they are computed again instead of read (docs/log.md "Checking", `--replay`). The checker
+// calls these in log order from the thread that called hm_check_log. A false return: `reason` says what is wrong, and
+// the log is refuted when `refuted` is set, else unreadable.
+struct hm_check_replay {
+    void *user;
+    struct hm_check_replay_error {
+        bool refuted;
+        char field[64], reason[256];
+    } *error;
+    // The header's models; hash "" when the log has no draft.
+    bool (*header)(void *user, const char *target_sha256, const char *draft_sha256, uint64_t vocab);
+    bool (*sequence)(void *user, const int32_t *prompt, size_t prompt_length);
+    // The tree of a round, after the root's token was emitted; then `emitted` for each token that follows.
+    bool (*round)(void *user, size_t nodes, const int32_t *parent, const int32_t *token);
+    bool (*emitted)(void *user, int32_t token, int64_t node); // node: the accepted child's index, -1 for other tokens
+    // The row of a node of the current round (-1: the prompt's last row) into out [vocab]; *known false when this
+    // model has no such row (the draft at a leaf that it did not expand).
+    bool (*row)(void *user, bool draft, int64_t node, float *out, bool *known);
+};
+
 struct hm_check_options {
+    unsigned threads;                     // 0: one per core
+    const struct hm_check_replay *replay; // NULL: rows are read from the shards
     bool allow_truncated;   // a truncated log exits 0 when what is there holds
     bool allow_absent_rows; // a log whose rows are absent exits 0 when it is consistent
     void (*progress)(void *user, uint64_t bytes, uint64_t total, uint64_t steps); // after each line, or NULL
