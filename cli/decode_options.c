@@ -3,7 +3,6 @@
 
 #include "certify/stamp.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,88 +54,12 @@ static const struct option flags[] = {
     {NULL, 0, NULL, 0},
 };
 
-static hm_status parse_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
-                             struct hm_error *err)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most)
-        return hm_fail(err, HM_USAGE, "--%s: expected a whole number from %llu to %llu, found \"%s\"", flag,
-                       (unsigned long long)least, (unsigned long long)most, text);
-    *out = value;
-    return HM_OK;
-}
-
-static hm_status parse_size(const char *flag, const char *text, uint64_t least, uint64_t most, size_t *out,
-                            struct hm_error *err)
-{
-    uint64_t value = 0;
-    hm_status rc = parse_count(flag, text, least, most, &value, err);
-    if (!rc) *out = (size_t)value;
-    return rc;
-}
-
-// The log's readers take rationals of at most 40 digits either side of the bar.
-static hm_status check_digits(const char *where, const struct hm_rational *r, struct hm_error *err)
-{
-    if (mpz_sizeinbase(mpq_numref(r->value), 10) <= 40 && mpz_sizeinbase(mpq_denref(r->value), 10) <= 40) return HM_OK;
-    return hm_fail(err, HM_USAGE, "%s: expected a fraction of at most 40 digits above and below the bar", where);
-}
-
-// A rational in [0, most], or with `positive` in (0, most].
-static hm_status parse_rational(const char *flag, const char *text, bool positive, long most, struct hm_rational *out,
-                                struct hm_error *err)
-{
-    char prefix[64] = "--";
-    strncat(prefix, flag, sizeof prefix - 3);
-    if (hm_rational_parse(text, out, err)) return hm_fail_prefix(err, prefix);
-    hm_status rc = check_digits(prefix, out, err);
-    if (rc) return rc;
-    if (hm_rational_sign(out) < positive || mpq_cmp_si(out->value, most, 1) > 0)
-        return hm_fail(err, HM_USAGE, "--%s: expected a number in %s0, %ld], found \"%s\"", flag, positive ? "(" : "[",
-                       most, text);
-    return HM_OK;
-}
-
-// A temperature: 0 where allowed, else from 1/100000, below which probabilities leave every range of numbers, to 100.
-static hm_status parse_temperature(const char *flag, const char *text, bool positive, struct hm_rational *out,
-                                   struct hm_error *err)
-{
-    hm_status rc = parse_rational(flag, text, positive, 100, out, err);
-    if (!rc && hm_rational_sign(out) > 0 && mpq_cmp_ui(out->value, 1, 100000) < 0)
-        rc = hm_fail(err, HM_USAGE, "--%s: expected %sat least 1/100000, found \"%s\"", flag, positive ? "" : "0 or ", text);
-    return rc;
-}
-
-static hm_status parse_one_of(const char *flag, const char *text, const char *const *words, struct hm_error *err)
-{
-    char list[256] = "";
-    for (size_t i = 0; words[i]; i++) {
-        if (strcmp(words[i], text) == 0) return HM_OK;
-        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, words[i], sizeof list - strlen(list) - 1);
-    }
-    return hm_fail(err, HM_USAGE, "--%s: expected %s, found \"%s\"", flag, list, text);
-}
-
 static hm_status parse_traverse(const char *text, size_t *cap, struct hm_error *err)
 {
     *cap = 0;
     if (strcmp(text, "exhaustive") == 0) return HM_OK;
-    if (strncmp(text, "cap:", 4) == 0) return parse_size("traverse cap:N", text + 4, 1, 1000, cap, err);
+    if (strncmp(text, "cap:", 4) == 0) return hm_flag_size("traverse cap:N", text + 4, 1, 1000, cap, err);
     return hm_fail(err, HM_USAGE, "--traverse: expected exhaustive or cap:N, found \"%s\"", text);
-}
-
-static hm_status parse_rule(const char *flag, const char *text, struct hm_rule *out, struct hm_error *err)
-{
-    char prefix[64] = "--";
-    strncat(prefix, flag, sizeof prefix - 3);
-    if (hm_rule_parse(text, out, err)) return hm_fail_prefix(err, prefix);
-    hm_status rc = check_digits(prefix, &out->a, err);
-    if (!rc) rc = check_digits(prefix, &out->b, err);
-    if (rc) hm_rule_clear(out);
-    return rc;
 }
 
 static hm_status parse_accept(const char *text, struct hm_decode_options *o, struct hm_error *err)
@@ -144,37 +67,8 @@ static hm_status parse_accept(const char *text, struct hm_decode_options *o, str
     if (!o->match) hm_rule_clear(&o->acceptance);
     o->match = true;
     if (strcmp(text, "match") == 0) return HM_OK;
-    hm_status rc = parse_rule("accept", text, &o->acceptance, err);
+    hm_status rc = hm_flag_rule("accept", text, &o->acceptance, err);
     if (!rc) o->match = false;
-    return rc;
-}
-
-static hm_status add_rule(const char *text, struct hm_decode_options *o, struct hm_error *err)
-{
-    if (o->certify_count == HM_MOST_RULES)
-        return hm_fail(err, HM_USAGE, "--certify: expected at most %d rules", HM_MOST_RULES);
-    hm_status rc = parse_rule("certify", text, &o->certify[o->certify_count], err);
-    if (rc) return rc;
-    const struct hm_rule *added = &o->certify[o->certify_count];
-    for (size_t i = 0; i < o->certify_count && !rc; i++) {
-        const struct hm_rule *r = &o->certify[i];
-        if (r->kind == added->kind && r->count == added->count && mpq_equal(r->a.value, added->a.value) &&
-            mpq_equal(r->b.value, added->b.value))
-            rc = hm_fail(err, HM_USAGE, "--certify: \"%s\" was given twice", text);
-    }
-    if (rc) hm_rule_clear(&o->certify[o->certify_count]);
-    else o->certify_count++;
-    return rc;
-}
-
-static hm_status add_m(const char *text, struct hm_decode_options *o, struct hm_error *err)
-{
-    uint64_t m = HM_M_TREE;
-    if (o->m_count == HM_MOST_M) return hm_fail(err, HM_USAGE, "--m: expected at most %d values", HM_MOST_M);
-    hm_status rc = strcmp(text, "tree") == 0 ? HM_OK : parse_count("m (or tree)", text, 1, 1000000, &m, err);
-    for (size_t i = 0; i < o->m_count && !rc; i++)
-        if (o->m[i] == m) rc = hm_fail(err, HM_USAGE, "--m: \"%s\" was given twice", text);
-    if (!rc) o->m[o->m_count++] = (uint32_t)m;
     return rc;
 }
 
@@ -195,26 +89,26 @@ static hm_status apply_decoding(int flag, const char *text, struct hm_decode_opt
     switch (flag) {
     case MODEL: o->model = text; return HM_OK;
     case DRAFT: o->draft = text; return HM_OK;
-    case DRAFTER: o->drafter = text; return parse_one_of("drafter", text, drafters, err);
+    case DRAFTER: o->drafter = text; return hm_flag_one_of("drafter", text, drafters, err);
     case PROMPT: o->prompt = text; return HM_OK;
     case PROMPT_FILE: o->prompt_file = text; return HM_OK;
     case PROMPTS: o->prompts = text; return HM_OK;
-    case LIMIT: return parse_size("limit", text, 1, 1000000000, &o->limit, err);
-    case MAX_TOKENS: return parse_size("max-tokens", text, 1, 10000000, &o->max_tokens, err);
-    case CONTEXT: return parse_size("context", text, 2, 10000000, &o->context, err);
-    case TEMPERATURE: return parse_temperature("temperature", text, false, &o->temperature, err);
-    case TOP_K: return parse_size("top-k", text, 0, 100000000, &o->top_k, err);
-    case TOP_P: o->has_top_p = true; return parse_rational("top-p", text, true, 1, &o->top_p, err);
-    case SEED: return parse_count("seed", text, 0, UINT64_MAX, &o->seed, err);
+    case LIMIT: return hm_flag_size("limit", text, 1, 1000000000, &o->limit, err);
+    case MAX_TOKENS: return hm_flag_size("max-tokens", text, 1, 10000000, &o->max_tokens, err);
+    case CONTEXT: return hm_flag_size("context", text, 2, 10000000, &o->context, err);
+    case TEMPERATURE: return hm_flag_temperature("temperature", text, false, &o->temperature, err);
+    case TOP_K: return hm_flag_size("top-k", text, 0, 100000000, &o->top_k, err);
+    case TOP_P: o->has_top_p = true; return hm_flag_rational("top-p", text, true, 1, &o->top_p, err);
+    case SEED: return hm_flag_count("seed", text, 0, UINT64_MAX, &o->seed, err);
     case STOP: return add_stop(text, o, err);
-    case TREE_BUDGET: return parse_size("tree-budget", text, 0, 4096, &o->budget, err);
-    case TREE_WIDTH: return parse_size("tree-width", text, 1, 64, &o->width, err);
-    case TREE_DEPTH: return parse_size("tree-depth", text, 0, 64, &o->depth, err);
-    case SELECT: return parse_one_of("select", text, selections, err);
+    case TREE_BUDGET: return hm_flag_size("tree-budget", text, 0, 4096, &o->budget, err);
+    case TREE_WIDTH: return hm_flag_size("tree-width", text, 1, 64, &o->width, err);
+    case TREE_DEPTH: return hm_flag_size("tree-depth", text, 0, 64, &o->depth, err);
+    case SELECT: return hm_flag_one_of("select", text, selections, err);
     case TRAVERSE: return parse_traverse(text, &o->cap, err);
     case ACCEPT: return parse_accept(text, o, err);
-    case DEVICE: return parse_one_of("device", text, devices, err);
-    case THREADS: return parse_size("threads", text, 1, 256, &o->threads, err);
+    case DEVICE: return hm_flag_one_of("device", text, devices, err);
+    case THREADS: return hm_flag_size("threads", text, 1, 256, &o->threads, err);
     case CHAT: o->chat = true; return HM_OK;
     case SYSTEM: o->system = text; return HM_OK;
     case IGNORE_EOS: o->ignore_eos = true; return HM_OK;
@@ -227,11 +121,11 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
 {
     static const char *const nodes[] = {"path", "all", NULL};
     switch (flag) {
-    case CERTIFY: o->certified = true; return add_rule(text, o, err);
-    case M: o->certified = true; return add_m(text, o, err);
+    case CERTIFY: o->certified = true; return hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
+    case M: o->certified = true; return hm_flag_add_m(text, true, o->m, &o->m_count, err);
     case MARGIN: o->certified = o->margin = true; return HM_OK;
-    case CERTIFY_TEMPERATURE: return parse_temperature("certify-temperature", text, true, &o->certify_temperature, err);
-    case CERTIFY_NODES: o->all_nodes = strcmp(text, "all") == 0; return parse_one_of("certify-nodes", text, nodes, err);
+    case CERTIFY_TEMPERATURE: return hm_flag_temperature("certify-temperature", text, true, &o->certify_temperature, err);
+    case CERTIFY_NODES: o->all_nodes = strcmp(text, "all") == 0; return hm_flag_one_of("certify-nodes", text, nodes, err);
     case LOG: o->certified = true; o->log = text; return HM_OK;
     case KEEP_ROWS: o->keep_rows = true; return HM_OK;
     case HASH_ROWS: o->hash_rows = true; return HM_OK;
@@ -273,7 +167,8 @@ static hm_status settle(struct hm_decode_options *o, struct hm_error *err)
         return hm_fail(err, HM_USAGE, "--keep-rows, --hash-rows and --certify-nodes all write to a log: expected --log FILE");
     if (o->certify_count == 0) {
         char *text = o->match ? strdup("greedy") : hm_rule_text(&o->acceptance);
-        rc = text ? add_rule(text, o, err) : hm_fail(err, HM_MEMORY, "out of memory for a rule");
+        if (!text) return hm_fail(err, HM_MEMORY, "out of memory for a rule");
+        rc = hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
         free(text);
     }
     // Without draft rows nothing is certified, and a fixed m says at every step what a draft would have to reach.

@@ -2,15 +2,13 @@
 #ifndef HM_CLI_DECODE_OPTIONS_H
 #define HM_CLI_DECODE_OPTIONS_H
 
-#include "base/error.h"
-#include "base/rational.h"
-#include "certify/rule.h"
+#include "cli/flags.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HM_MOST_RULES = 16, HM_MOST_M = 16, HM_MOST_STOPS = 64 };
+enum { HM_MOST_STOPS = 64 };
 
 struct hm_decode_options {
     const char *model, *draft, *drafter;           // drafter: "standalone", "ngram" or "none"

@@ -6,6 +6,7 @@ add_executable(hallmark_command
   cli/decode_help.c
   cli/decode_options.c
   cli/decode_summary.c
+  cli/flags.c
   cli/main.c
   cli/prompts.c
   cli/report.c

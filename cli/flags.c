@@ -1,0 +1,132 @@
+// Values of command-line flags: see flags.h.
+#include "cli/flags.h"
+
+#include "certify/stamp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+hm_status hm_flag_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
+                        struct hm_error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most)
+        return hm_fail(err, HM_USAGE, "--%s: expected a whole number from %llu to %llu, found \"%s\"", flag,
+                       (unsigned long long)least, (unsigned long long)most, text);
+    *out = value;
+    return HM_OK;
+}
+
+hm_status hm_flag_size(const char *flag, const char *text, uint64_t least, uint64_t most, size_t *out,
+                       struct hm_error *err)
+{
+    uint64_t value = 0;
+    hm_status rc = hm_flag_count(flag, text, least, most, &value, err);
+    if (!rc) *out = (size_t)value;
+    return rc;
+}
+
+static void add_dashes(const char *flag, char prefix[64])
+{
+    strcpy(prefix, "--");
+    strncat(prefix, flag, 61);
+}
+
+static hm_status check_digits(const char *where, const struct hm_rational *r, struct hm_error *err)
+{
+    if (mpz_sizeinbase(mpq_numref(r->value), 10) <= 40 && mpz_sizeinbase(mpq_denref(r->value), 10) <= 40) return HM_OK;
+    return hm_fail(err, HM_USAGE, "%s: expected a fraction of at most 40 digits above and below the bar", where);
+}
+
+hm_status hm_flag_rational(const char *flag, const char *text, bool positive, long most, struct hm_rational *out,
+                           struct hm_error *err)
+{
+    char prefix[64];
+    add_dashes(flag, prefix);
+    if (hm_rational_parse(text, out, err)) return hm_fail_prefix(err, prefix);
+    hm_status rc = check_digits(prefix, out, err);
+    if (rc) return rc;
+    if (hm_rational_sign(out) < positive || mpq_cmp_si(out->value, most, 1) > 0)
+        return hm_fail(err, HM_USAGE, "--%s: expected a number in %s0, %ld], found \"%s\"", flag, positive ? "(" : "[",
+                       most, text);
+    return HM_OK;
+}
+
+hm_status hm_flag_temperature(const char *flag, const char *text, bool positive, struct hm_rational *out,
+                              struct hm_error *err)
+{
+    hm_status rc = hm_flag_rational(flag, text, positive, 100, out, err);
+    if (!rc && hm_rational_sign(out) > 0 && mpq_cmp_ui(out->value, 1, 100000) < 0)
+        rc = hm_fail(err, HM_USAGE, "--%s: expected %sat least 1/100000, found \"%s\"", flag, positive ? "" : "0 or ", text);
+    return rc;
+}
+
+hm_status hm_flag_one_of(const char *flag, const char *text, const char *const *words, struct hm_error *err)
+{
+    char list[256] = "";
+    for (size_t i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0) return HM_OK;
+        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, words[i], sizeof list - strlen(list) - 1);
+    }
+    return hm_fail(err, HM_USAGE, "--%s: expected %s, found \"%s\"", flag, list, text);
+}
+
+hm_status hm_flag_rule(const char *flag, const char *text, struct hm_rule *out, struct hm_error *err)
+{
+    char prefix[64];
+    add_dashes(flag, prefix);
+    if (hm_rule_parse(text, out, err)) return hm_fail_prefix(err, prefix);
+    hm_status rc = check_digits(prefix, &out->a, err);
+    if (!rc) rc = check_digits(prefix, &out->b, err);
+    if (rc) hm_rule_clear(out);
+    return rc;
+}
+
+static hm_status twice(const char *flag, const char *text, struct hm_error *err)
+{
+    return hm_fail(err, HM_USAGE, "--%s: \"%s\" was given twice", flag, text);
+}
+
+hm_status hm_flag_add_rule(const char *flag, const char *text, struct hm_rule rule[HM_MOST_RULES], size_t *count,
+                           struct hm_error *err)
+{
+    if (*count == HM_MOST_RULES) return hm_fail(err, HM_USAGE, "--%s: expected at most %d rules", flag, HM_MOST_RULES);
+    struct hm_rule *added = &rule[*count];
+    hm_status rc = hm_flag_rule(flag, text, added, err);
+    if (rc) return rc;
+    for (const struct hm_rule *r = rule; r < added && !rc; r++)
+        if (r->kind == added->kind && r->count == added->count && mpq_equal(r->a.value, added->a.value) &&
+            mpq_equal(r->b.value, added->b.value))
+            rc = twice(flag, text, err);
+    if (rc) hm_rule_clear(added);
+    else ++*count;
+    return rc;
+}
+
+hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size_t *count, struct hm_error *err)
+{
+    uint64_t value = HM_M_TREE;
+    if (*count == HM_MOST_M) return hm_fail(err, HM_USAGE, "--m: expected at most %d values", HM_MOST_M);
+    hm_status rc = HM_OK;
+    if (!tree || strcmp(text, "tree") != 0)
+        rc = hm_flag_count(tree ? "m (or tree)" : "m", text, 1, 1000000, &value, err);
+    for (size_t i = 0; i < *count && !rc; i++)
+        if (m[i] == value) rc = twice("m", text, err);
+    if (!rc) m[(*count)++] = (uint32_t)value;
+    return rc;
+}
+
+hm_status hm_flag_law(const char *text, bool *iid, bool *topk, struct hm_error *err)
+{
+    static const char *const laws[] = {"iid", "topk", NULL};
+    hm_status rc = hm_flag_one_of("law", text, laws, err);
+    if (rc) return rc;
+    bool *which = strcmp(text, "iid") == 0 ? iid : topk;
+    if (*which) return twice("law", text, err);
+    *which = true;
+    return HM_OK;
+}

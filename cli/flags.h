@@ -1,0 +1,43 @@
+// Values of command-line flags, as every command reads them. Errors are HM_USAGE (HM_FORMAT for a rule or a number that
+// is none) and begin with the flag: "--seed: expected a whole number from 0 to 9, found "x"". `flag` comes without dashes.
+#ifndef HM_CLI_FLAGS_H
+#define HM_CLI_FLAGS_H
+
+#include "base/error.h"
+#include "base/rational.h"
+#include "certify/rule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HM_MOST_RULES = 16, HM_MOST_M = 16 };
+
+hm_status hm_flag_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
+                        struct hm_error *err);
+hm_status hm_flag_size(const char *flag, const char *text, uint64_t least, uint64_t most, size_t *out,
+                       struct hm_error *err);
+
+// A rational in [0, most], or with `positive` in (0, most], of at most 40 digits above and below the bar, as the log's
+// readers take it.
+hm_status hm_flag_rational(const char *flag, const char *text, bool positive, long most, struct hm_rational *out,
+                           struct hm_error *err);
+
+// A temperature: 0 unless `positive`, else from 1/100000, below which probabilities leave every range of numbers, to 100.
+hm_status hm_flag_temperature(const char *flag, const char *text, bool positive, struct hm_rational *out,
+                              struct hm_error *err);
+
+hm_status hm_flag_one_of(const char *flag, const char *text, const char *const *words, struct hm_error *err);
+
+// A rule; the caller clears it when this succeeded.
+hm_status hm_flag_rule(const char *flag, const char *text, struct hm_rule *out, struct hm_error *err);
+
+// Lists that a repeated flag fills: the value must be new and there must be room.
+hm_status hm_flag_add_rule(const char *flag, const char *text, struct hm_rule rule[HM_MOST_RULES], size_t *count,
+                           struct hm_error *err);
+hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size_t *count, struct hm_error *err);
+
+// --law iid or topk: sets the one that is named.
+hm_status hm_flag_law(const char *text, bool *iid, bool *topk, struct hm_error *err);
+
+#endif
