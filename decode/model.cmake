@@ -9,4 +9,6 @@ list(APPEND HALLMARK_SOURCES
   decode/model_forward.c
   decode/model_load.c
   decode/model_rope.c
+  decode/npy.c
+  decode/row_file.c
   decode/safetensors.c)

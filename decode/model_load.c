@@ -29,36 +29,6 @@ static void tensor_name(char text[NAME_MOST], const char *prefix, const char *na
     snprintf(text, NAME_MOST, "%s%s.%s", prefix, name, kind);
 }
 
-static float widen_half(uint16_t bits)
-{
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023, wide;
-    if (exponent == 0) {
-        float small = (float)fraction * 0x1p-24f;
-        return sign ? -small : small;
-    }
-    wide = sign | (exponent == 31 ? 0x7F800000u : (exponent + 112) << 23) | fraction << 13;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
-
-static void widen(const uint8_t *from, enum hm_dtype dtype, float *to, size_t count)
-{
-    if (dtype == HM_F32) {
-        memcpy(to, from, count * sizeof *to);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        uint16_t bits;
-        memcpy(&bits, from + 2 * i, sizeof bits);
-        uint32_t wide = (uint32_t)bits << 16;
-        if (dtype == HM_F16)
-            to[i] = widen_half(bits);
-        else
-            memcpy(&to[i], &wide, sizeof wide);
-    }
-}
-
 // Loads a matrix, or several with the same inputs as one: their outputs follow each other.
 static hm_status load_stack(struct loader *l, const char *prefix, const struct part *part, size_t parts, size_t inputs,
                             struct hm_weight **out)
@@ -106,7 +76,7 @@ static hm_status load_vector(struct loader *l, const char *prefix, const struct 
         tensor_name(name, prefix, part[i].name, kind);
         hm_status rc = hm_checkpoint_need(l->checkpoint, name, 1, &part[i].outputs, &tensor, &dtype, l->err);
         if (rc) return rc;
-        widen(tensor->data, dtype, l->vectors + l->used, part[i].outputs);
+        hm_widen_values(tensor->data, dtype, l->vectors + l->used, part[i].outputs);
         l->used += part[i].outputs;
     }
     return HM_OK;

@@ -54,6 +54,36 @@ hm_status hm_tensor_dtype(const struct hm_tensor *tensor, const char *path, enum
                    tensor->name, tensor->type);
 }
 
+static float widen_half(uint16_t bits)
+{
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023, wide;
+    if (exponent == 0) {
+        float small = (float)fraction * 0x1p-24f;
+        return sign ? -small : small;
+    }
+    wide = sign | (exponent == 31 ? 0x7F800000u : (exponent + 112) << 23) | fraction << 13;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+void hm_widen_values(const uint8_t *from, enum hm_dtype dtype, float *to, size_t count)
+{
+    if (dtype == HM_F32) {
+        memcpy(to, from, count * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + 2 * i, sizeof bits);
+        uint32_t wide = (uint32_t)bits << 16;
+        if (dtype == HM_F16)
+            to[i] = widen_half(bits);
+        else
+            memcpy(&to[i], &wide, sizeof wide);
+    }
+}
+
 // A JSON number as a size; false for anything that is not an integer in [0, 2^53].
 static bool number_size(const cJSON *value, size_t *out)
 {

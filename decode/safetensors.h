@@ -47,6 +47,9 @@ void hm_shape_text(size_t rank, const size_t *shape, char text[HM_TENSOR_SHAPE_T
 // The type as one the kernels compute with: HM_UNSUPPORTED, naming path and tensor, unless it is F32, F16 or BF16.
 hm_status hm_tensor_dtype(const struct hm_tensor *tensor, const char *path, enum hm_dtype *out, struct hm_error *err);
 
+// Copies `count` stored values, at any alignment, as float32: exact.
+void hm_widen_values(const uint8_t *from, enum hm_dtype dtype, float *to, size_t count);
+
 #ifdef __cplusplus
 }
 #endif
