@@ -26,6 +26,9 @@ static const struct spelling {
     {"entropy", HM_RULE_ENTROPY, false, 2, OPEN, NO_BOUND, "entropy:EPS,DELTA with EPS > 0 and DELTA > 0"},
     {"nucleus", HM_RULE_NUCLEUS, false, 1, OPEN, CLOSED, "nucleus:P with 0 < P <= 1"},
     {"topk-delta", HM_RULE_TOPK_DELTA, true, 1, CLOSED, OPEN, "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
+    {"topk-ratio", HM_RULE_TOPK_RATIO, true, 1, OPEN, CLOSED, "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
+    {"absolute", HM_RULE_ABSOLUTE, false, 1, OPEN, CLOSED, "absolute:T with 0 < T <= 1"},
+    {"regret", HM_RULE_REGRET, false, 1, CLOSED, NO_BOUND, "regret:R with R >= 0"},
 };
 
 static const struct spelling *find(const char *name, size_t length)
@@ -80,7 +83,7 @@ hm_status hm_rule_parse(const char *text, struct hm_rule *out, struct hm_error *
     const struct spelling *s = find(text, colon ? (size_t)(colon - text) : strlen(text));
     if (!s)
         return hm_fail(err, HM_USAGE, "rule \"%.80s\": expected greedy, additive:EPS, multiplicative:ALPHA, topm:M, "
-                       "entropy:EPS,DELTA, nucleus:P or topk-delta:K,DELTA", text);
+                       "entropy:EPS,DELTA, nucleus:P, topk-delta:K,DELTA, topk-ratio:K,R, absolute:T or regret:R", text);
     char *parameters = colon ? strdup(colon + 1) : NULL;
     if (colon && !parameters) return hm_fail(err, HM_MEMORY, "rule \"%.80s\": out of memory", text);
     *out = (struct hm_rule){.kind = s->kind};

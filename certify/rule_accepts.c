@@ -156,6 +156,61 @@ static hm_status entropy(struct hm_row *row, size_t token, mpq_srcptr eps, mpq_s
     return HM_OK;
 }
 
+// p_i >= t, that is w_i - t W >= 0.
+static hm_status absolute(struct hm_row *row, size_t token, mpq_srcptr least, enum hm_verdict *out, struct hm_error *err)
+{
+    hm_status status = HM_OK;
+    *out = HM_NO;
+    if (row->logits[token] == -INFINITY) return HM_OK;
+    if (row->uniform) {
+        mpq_t share;
+        mpq_init(share);
+        mpq_set_ui(share, 1, row->support);
+        *out = mpq_cmp(share, least) >= 0 ? HM_YES : HM_NO;
+        mpq_clear(share);
+        return HM_OK;
+    }
+    *out = HM_UNDECIDED;
+    for (mpfr_prec_t p = HM_PRECISION_FIRST; p <= HM_PRECISION_LAST && *out == HM_UNDECIDED && status == HM_OK; p *= 2) {
+        status = hm_row_sums(row, p, err);
+        if (status == HM_OK) *out = likely_at(row, token, least, p);
+    }
+    return status;
+}
+
+// -ln p_i <= r, that is r - t_i - ln W >= 0.
+static hm_status regret(struct hm_row *row, size_t token, mpq_srcptr most, enum hm_verdict *out, struct hm_error *err)
+{
+    hm_status status = HM_OK;
+    *out = HM_NO;
+    if (row->logits[token] == -INFINITY) return HM_OK;
+    *out = HM_YES;
+    if (row->support == 1) return HM_OK;
+    *out = HM_UNDECIDED;
+    mpfr_t difference;
+    mpfr_init2(difference, 288);
+    below_top(row, token, difference);
+    for (mpfr_prec_t p = HM_PRECISION_FIRST; p <= HM_PRECISION_LAST && *out == HM_UNDECIDED && status == HM_OK; p *= 2) {
+        struct hm_mpi slack, drop;
+        hm_mpi_init(&slack, p);
+        hm_mpi_init(&drop, p);
+        status = hm_row_sums(row, p, err);
+        if (status == HM_OK) {
+            mpfr_div_q(drop.lo, difference, row->temperature.value, MPFR_RNDD);
+            mpfr_div_q(drop.hi, difference, row->temperature.value, MPFR_RNDU);
+            hm_mpi_log(&slack, &row->total);
+            hm_mpi_add(&drop, &drop, &slack);
+            hm_mpi_set_q(&slack, most);
+            hm_mpi_sub(&slack, &slack, &drop);
+            *out = hm_mpi_nonnegative(&slack);
+        }
+        hm_mpi_clear(&slack);
+        hm_mpi_clear(&drop);
+    }
+    mpfr_clear(difference);
+    return status;
+}
+
 // k of the nucleus as a range: P = 1 is the support (a tail of e^-5000 would defeat any precision).
 static hm_status nucleus(struct hm_row *row, mpq_srcptr share, struct hm_crossing *out, struct hm_error *err)
 {
@@ -198,6 +253,13 @@ hm_status hm_rule_accepts(const struct hm_rule *rule, struct hm_row *row, int32_
     case HM_RULE_TOPK_DELTA:
         if (hm_row_rank(row, token) >= rule->count) return HM_OK;
         return additive(row, (size_t)token, rule->a.value, out, err);
+    case HM_RULE_TOPK_RATIO:
+        if (hm_row_rank(row, token) < rule->count) *out = multiplicative(row, (size_t)token, rule->a.value);
+        return HM_OK;
+    case HM_RULE_ABSOLUTE:
+        return absolute(row, (size_t)token, rule->a.value, out, err);
+    case HM_RULE_REGRET:
+        return regret(row, (size_t)token, rule->a.value, out, err);
     }
     return hm_fail(err, HM_UNSUPPORTED, "rule of kind %d", (int)rule->kind);
 }
@@ -251,6 +313,7 @@ hm_status hm_rule_count(const struct hm_rule *rule, struct hm_row *row, size_t *
         *decided = range.least == range.most ? HM_YES : HM_UNDECIDED;
         return HM_OK;
     case HM_RULE_TOPK_DELTA:
+    case HM_RULE_TOPK_RATIO:
         if (rule->count < limit) limit = rule->count;
         break;
     default:
