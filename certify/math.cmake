@@ -10,6 +10,7 @@ list(APPEND HALLMARK_SOURCES
   certify/row_distance.c
   certify/row_filter.c
   certify/row_filter_decide.c
+  certify/row_questions.c
   certify/row_sums.c
   certify/row_weights.c
   certify/rule.c

@@ -60,6 +60,17 @@ hm_status hm_row_distance(struct hm_row *p, struct hm_row *q, struct hm_row_dist
 // decoding adds to standard acceptance and to TV (docs/theory.md §5).
 hm_status hm_row_excess(struct hm_row *p, struct hm_row *q, size_t k, struct hm_ival *out, struct hm_error *err);
 
+// How many exact questions, enclosures included, double intervals answered for this row, and how many they left to MPFR
+// (docs/filter.md).
+struct hm_row_questions {
+    uint64_t answered, undecided;
+};
+struct hm_row_questions hm_row_questions(const struct hm_row *row);
+
+// From now on MPFR answers everything about this row: the slow truth, for tests and measurements. Call it before the
+// first question.
+void hm_row_exact_only(struct hm_row *row);
+
 #ifdef __cplusplus
 }
 #endif

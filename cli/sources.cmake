@@ -1,5 +1,7 @@
 add_executable(hallmark_command
   cli/bench.c
+  cli/bench_decode.c
+  cli/bench_rows.c
   cli/conversation.c
   cli/decode.c
   cli/decode_check.c
@@ -11,6 +13,7 @@ add_executable(hallmark_command
   cli/prompts.c
   cli/report.c
   cli/stamping.c
+  cli/timing.c
   cli/verify.c)
 target_compile_definitions(hallmark_command PRIVATE HM_VERSION="${PROJECT_VERSION}")
 target_link_libraries(hallmark_command PRIVATE hallmark)
