@@ -27,13 +27,25 @@ struct hm_row_filter {
     double inverse;                    // 1/T, rounded
     double *weights;                   // [vocab], see bounds/exp_filter.h
     double mass;                       // their sum, rounded
-    struct hm_ival total, moment;      // sum of w_i, sum of w_i (l_top - l_i)/T; the latter if has_moment
+    struct hm_ival total, moment;      // W = sum of w_i, sum of w_i (l_top - l_i)/T
     bool has_moment;
-    unsigned long answered, undecided; // how many questions were, and were not, answered here
+    unsigned long answered, undecided; // how many questions and enclosures were, and were not, answered here
 };
 
-// Fills the row's filter when it is first needed. False: it is off.
+// Fills the row's filter when it is first needed: weights, total and moment. False: it is off, and nothing below applies.
 bool hm_filter_ready(struct hm_row *row);
+
+// Weights are w_i = exp(l_i/T) times a power of two of the row's own, which makes the top weight lie between 0.7 and 1.5:
+// it is not 1, so compare with hm_filter_top, and use shares w_i/W only across rows. All these need a filter that is ready.
+struct hm_ival hm_filter_weight(const struct hm_row *row, size_t token); // of one token; equal logits, equal enclosures
+struct hm_ival hm_filter_top(const struct hm_row *row);                  // of the first token of the order
+// The weights of the ranks below `rank`, and of those from `rank` on: sums of non-negative terms, never a difference that
+// cancels, so both are sharp to 2^-40 of themselves however small they are (down to 2^-900: below, absolute). The tail at
+// rank 1 is what log1p wants where the top holds nearly everything. Ranks up to HM_ROW_HEAD cost nothing; others may sort.
+struct hm_ival hm_filter_head(struct hm_row *row, size_t rank);
+struct hm_ival hm_filter_tail(struct hm_row *row, size_t rank);
+// (l_top - l_i)/T of a finite token, in nats, within a few roundings: 0 exactly for the top.
+struct hm_ival hm_filter_distance(const struct hm_row *row, size_t token);
 
 // The sum of `terms` weights (at most INT32_MAX), given their sum in double by at most terms/256 + 256 additions in
 // a row (hm_filter_block sums blocks of HM_FILTER_BLOCK weights so).

@@ -48,46 +48,11 @@ static enum hm_verdict counted(struct hm_row *row, enum hm_verdict verdict)
     return verdict;
 }
 
-static struct hm_ival weight(const struct hm_row *row, size_t token)
-{
-    return hm_filter_enclose(row->filter.weights[token], 1);
-}
-
 enum hm_verdict hm_filter_additive(struct hm_row *row, size_t token, mpq_srcptr eps)
 {
     if (!hm_filter_ready(row)) return HM_UNDECIDED;
-    struct hm_ival slack = plus(weight(row, token), times(hm_filter_rational(eps), row->filter.total));
-    return counted(row, nonnegative(minus(slack, (struct hm_ival){1, 1})));
-}
-
-// (l_top - l_i)/T: three roundings of 2^-53 (docs/filter.md, "One weight"), within 2^-51 of the result.
-static struct hm_ival distance(const struct hm_row *row, size_t token)
-{
-    double t = ((double)row->top - (double)row->logits[token]) * row->filter.inverse;
-    return (struct hm_ival){down(t * (1 - 0x1p-51)), up(t * (1 + 0x1p-51))};
-}
-
-// sum of w_i t_i. A remote token's term and its stand-in, both at most t e^-t at t = 64 less three roundings, differ by
-// less than 2^-86.
-static void fill_moment(struct hm_row *row)
-{
-    struct hm_row_filter *f = &row->filter;
-    double sum = 0;
-    for (size_t start = 0; start < row->vocab; start += HM_FILTER_BLOCK) {
-        size_t n = row->vocab - start < HM_FILTER_BLOCK ? row->vocab - start : HM_FILTER_BLOCK;
-        double terms[HM_FILTER_BLOCK];
-        for (size_t i = 0; i < n; i++) {
-            double far = ((double)row->top - (double)row->logits[start + i]) * f->inverse;
-            double t = far > HM_EXP_FILTER_REACH ? HM_EXP_FILTER_REACH : far;
-            terms[i] = t * f->weights[start + i];
-        }
-        sum += hm_filter_block(terms, n);
-    }
-    struct hm_ival e = hm_filter_enclose(sum, row->vocab);
-    double remote = (double)row->vocab * 0x1p-86;
-    f->moment = (struct hm_ival){down(e.lo - remote), up(e.hi + remote)};
-    if (f->moment.lo < 0) f->moment.lo = 0;
-    f->has_moment = true;
+    struct hm_ival slack = plus(hm_filter_weight(row, token), times(hm_filter_rational(eps), row->filter.total));
+    return counted(row, nonnegative(minus(slack, hm_filter_top(row))));
 }
 
 // ln delta, delta > 0: one logarithm at 53 bits in each direction.
@@ -110,13 +75,12 @@ enum hm_verdict hm_filter_entropy(struct hm_row *row, size_t token, mpq_srcptr e
 {
     if (!hm_filter_ready(row)) return HM_UNDECIDED;
     struct hm_ival total = row->filter.total;
-    enum hm_verdict likely = nonnegative(minus(weight(row, token), times(hm_filter_rational(eps), total)));
+    enum hm_verdict likely = nonnegative(minus(hm_filter_weight(row, token), times(hm_filter_rational(eps), total)));
     if (likely == HM_YES) return counted(row, HM_YES);
-    if (!row->filter.has_moment) fill_moment(row);
     // moment/W - t_i - ln delta >= 0; W >= 1 - 2^-42
     struct hm_ival moment = row->filter.moment;
     struct hm_ival mean = {down(moment.lo / total.hi), up(moment.hi / total.lo)};
-    enum hm_verdict typical = nonnegative(minus(minus(mean, distance(row, token)), logarithm(delta)));
+    enum hm_verdict typical = nonnegative(minus(minus(mean, hm_filter_distance(row, token)), logarithm(delta)));
     if (typical == HM_YES) return counted(row, HM_YES);
     return counted(row, likely == HM_NO && typical == HM_NO ? HM_NO : HM_UNDECIDED);
 }
