@@ -42,8 +42,8 @@ static hm_status expected(struct reader *r, const char *what)
     unsigned char c = r->at < r->end ? (unsigned char)*r->at : 0;
     if (r->at < r->end && c > ' ' && c < 0x7f) snprintf(found, sizeof found, "'%c'", c);
     else if (r->at < r->end) snprintf(found, sizeof found, "byte 0x%02x", c);
-    return hm_fail(r->err, HM_FORMAT, "%s: header, byte %zu: expected %s, found %s", r->path, (size_t)(r->at - r->start), what,
-                   found);
+    return hm_fail(r->err, HM_FORMAT, "%s: header, byte %zu: expected %s, found %s", r->path,
+                   (size_t)(r->at - r->start), what, found);
 }
 
 static hm_status need(struct reader *r, char c)
@@ -146,7 +146,8 @@ static hm_status read_dictionary(struct reader *r, struct hm_npy *npy)
         if (rc) return rc;
         while (which < 3 && strcmp(keys[which], key) != 0) which++;
         if (which == 3 || seen[which])
-            return hm_fail(r->err, HM_FORMAT, "%s: header: expected the keys descr, fortran_order and shape once each, found \"%s\"%s",
+            return hm_fail(r->err, HM_FORMAT,
+                           "%s: header: expected the keys descr, fortran_order and shape once each, found \"%s\"%s",
                            r->path, key, which == 3 ? "" : " twice");
         seen[which] = true;
         rc = which == 0 ? read_descr(r, npy) : which == 1 ? read_bool(r, &fortran) : read_shape(r, npy);
@@ -185,7 +186,8 @@ static hm_status read_file(const char *path, struct hm_npy *npy, struct hm_error
 {
     const uint8_t *data = npy->map.data;
     size_t size = npy->map.size;
-    if (!hm_npy_begins(data, size)) return hm_fail(err, HM_FORMAT, "%s: expected a .npy file, found another kind of file", path);
+    if (!hm_npy_begins(data, size))
+        return hm_fail(err, HM_FORMAT, "%s: expected a .npy file, found another kind of file", path);
     if (size < 10) return hm_fail(err, HM_FORMAT, "%s: expected a header, found the end of the file", path);
     unsigned major = data[6];
     if (major < 1 || major > 3)
@@ -195,7 +197,8 @@ static hm_status read_file(const char *path, struct hm_npy *npy, struct hm_error
     if (major > 1) length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
     size_t most = size - prefix < HEADER_MOST ? size - prefix : HEADER_MOST;
     if (length > most)
-        return hm_fail(err, HM_FORMAT, "%s: expected a header of at most %zu bytes, found a length of %zu", path, most, length);
+        return hm_fail(err, HM_FORMAT, "%s: expected a header of at most %zu bytes, found a length of %zu", path, most,
+                       length);
     const char *text = (const char *)data + prefix;
     struct reader r = {.path = path, .start = text, .at = text, .end = text + length, .err = err};
     npy->data = data + prefix + length;

@@ -48,9 +48,9 @@ static hm_status open_safetensors(struct hm_row_file *f, const char *name, struc
     const struct hm_tensor *tensor = hm_safetensors_find(f->safetensors, name ? name : "logits");
     if (!tensor) {
         const struct hm_tensor *first = hm_safetensors_at(f->safetensors, 0);
-        return hm_fail(err, HM_FORMAT, "%s: expected a tensor \"%s\", found %zu others%s%.100s%s (--tensor NAME)", f->path,
-                       name ? name : "logits", hm_safetensors_count(f->safetensors), first ? ", the first \"" : "",
-                       first ? first->name : "", first ? "\"" : "");
+        return hm_fail(err, HM_FORMAT, "%s: expected a tensor \"%s\", found %zu others%s%.100s%s (--tensor NAME)",
+                       f->path, name ? name : "logits", hm_safetensors_count(f->safetensors),
+                       first ? ", the first \"" : "", first ? first->name : "", first ? "\"" : "");
     }
     snprintf(thing, sizeof thing, "tensor \"%.150s\": ", tensor->name);
     rc = hm_tensor_dtype(tensor, f->path, &f->dtype, err);
@@ -75,20 +75,20 @@ static hm_status check_doubles(const struct hm_row_file *f, struct hm_error *err
         double value = double_at(f->data, i);
         if (isnan(value) || value == (double)(float)value) continue;
         return hm_fail(err, HM_UNSUPPORTED,
-                       "%s: row %zu, logit %zu: expected float32 values in an array of float64, found %.17g (save x.astype('float32'), and certify what that rounds to)",
+                       "%s: row %zu, logit %zu: expected float32 values in an array of float64, found %.17g (save "
+                       "x.astype('float32'), and certify what that rounds to)",
                        f->path, i / f->info.vocab, i % f->info.vocab, value);
     }
     return HM_OK;
 }
 
-static hm_status open_npy(struct hm_row_file *f, const char *name, struct hm_error *err)
+static hm_status open_npy(struct hm_row_file *f, struct hm_error *err)
 {
-    if (name) return hm_fail(err, HM_USAGE, "%s: a .npy file holds one array without a name: --tensor has no use here", f->path);
     hm_status rc = hm_npy_open(f->path, &f->npy, err);
     if (rc) return rc;
     if (f->npy.kind != 'f')
-        return hm_fail(err, HM_UNSUPPORTED, "%s: expected floats of 16 or 32 bits, found type '<%c%zu'", f->path, f->npy.kind,
-                       f->npy.item);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: expected floats of 16 or 32 bits, found type '<%c%zu'", f->path,
+                       f->npy.kind, f->npy.item);
     f->doubles = f->npy.item == 8;
     f->dtype = f->npy.item == 2 ? HM_F16 : HM_F32;
     f->info.type = f->doubles ? "F64" : hm_dtype_name(f->dtype);
@@ -118,7 +118,10 @@ hm_status hm_row_file_open(const char *path, const char *tensor, struct hm_row_f
     size_t size = peek(path, head, err, &rc);
     if (rc) return rc;
     if (size >= 4 && memcmp(head, "PK\3\4", 4) == 0)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: expected a .safetensors or .npy file, found a zip archive (.npz, .pt): save one array with numpy.save", path);
+        return hm_fail(err, HM_UNSUPPORTED,
+                       "%s: expected a .safetensors or .npy file, found a zip archive (.npz, .pt): save one array with "
+                       "numpy.save",
+                       path);
     struct hm_row_file *f = hm_calloc(1, sizeof *f);
     if (f) f->path = strdup(path);
     if (!f || !f->path) {
@@ -127,7 +130,7 @@ hm_status hm_row_file_open(const char *path, const char *tensor, struct hm_row_f
     }
     const char *slash = strrchr(f->path, '/');
     f->info.name = slash ? slash + 1 : f->path;
-    rc = hm_npy_begins(head, size) ? open_npy(f, tensor, err) : open_safetensors(f, tensor, err);
+    rc = hm_npy_begins(head, size) ? open_npy(f, err) : open_safetensors(f, tensor, err);
     f->released = f->data;
     if (rc) hm_row_file_close(f);
     else *out = f;

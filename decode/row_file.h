@@ -25,8 +25,8 @@ struct hm_row_file_info {
     size_t vocab;     // logits of a row, >= 2
 };
 
-// tensor: the name in a .safetensors file, NULL for "logits"; a .npy file has no names and HM_USAGE refuses one. What a file
-// is, its first bytes say. HM_SHAPE, HM_UNSUPPORTED, HM_FORMAT, HM_IO with the path.
+// tensor: the name in a .safetensors file, NULL for "logits"; a .npy file holds one array and has no names. What a file is,
+// its first bytes say. HM_SHAPE, HM_UNSUPPORTED, HM_FORMAT, HM_IO with the path.
 hm_status hm_row_file_open(const char *path, const char *tensor, struct hm_row_file **out, struct hm_error *err);
 void hm_row_file_close(struct hm_row_file *file); // NULL is allowed
 struct hm_row_file_info hm_row_file_info(const struct hm_row_file *file);

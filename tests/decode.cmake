@@ -1,3 +1,4 @@
+hallmark_test(row_file)
 hallmark_test(safetensors)
 hallmark_test(checkpoint)
 hallmark_test(model)
