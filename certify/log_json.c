@@ -106,41 +106,57 @@ void hm_line_text(struct hm_line *line, const char *text)
     else hm_line_bytes(line, "null", 4);
 }
 
-void hm_real_text(double value, char out[HM_REAL_TEXT])
+static char *put(char *out, const char *text)
 {
-    static const char digits[] = "0123456789abcdef";
-    const char *sign = value < 0 ? "-" : "";
-    if (!isfinite(value)) {
-        snprintf(out, HM_REAL_TEXT, "%s%s", sign, isnan(value) ? "nan" : "inf");
-        return;
-    }
-    if (value == 0) {
-        memcpy(out, "0x0p+0", 7); // a real number has no negative zero
-        return;
-    }
+    while (*text) *out++ = *text++;
+    return out;
+}
+
+// The exponent of two with its sign; at most four digits.
+static char *put_exponent(char *out, int exponent)
+{
+    unsigned left = (unsigned)(exponent < 0 ? -exponent : exponent), unit = 1000;
+    *out++ = exponent < 0 ? '-' : '+';
+    while (unit > 1 && left < unit) unit /= 10;
+    for (; unit > 0; unit /= 10) *out++ = (char)('0' + left / unit % 10);
+    return out;
+}
+
+// Writes the text and returns its end.
+static char *put_real(char *out, double value)
+{
+    if (isnan(value)) return put(out, "nan");
+    if (value == 0) return put(out, "0x0p+0"); // a real number has no negative zero
+    if (value < 0) *out++ = '-';
+    if (isinf(value)) return put(out, "inf");
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     int exponent = (int)(bits >> 52 & 0x7FF);
-    char fraction[15] = ".";
-    int last = 0; // index of the last digit that is not 0
-    for (int i = 1; i <= 13; i++) {
-        fraction[i] = digits[bits >> (52 - 4 * i) & 15];
-        if (fraction[i] != '0') last = i;
-    }
-    fraction[last ? last + 1 : 0] = 0;
-    // Exponent field 0: a subnormal, 0.fraction times the smallest normal power of two.
-    snprintf(out, HM_REAL_TEXT, "%s0x%d%sp%+d", sign, exponent > 0, fraction, exponent > 0 ? exponent - 1023 : -1022);
+    out = put(out, exponent ? "0x1" : "0x0"); // exponent field 0: a subnormal, 0.fraction times the least normal power
+    uint64_t fraction = bits << 12;
+    if (fraction) *out++ = '.';
+    for (; fraction; fraction <<= 4) *out++ = "0123456789abcdef"[fraction >> 60];
+    *out++ = 'p';
+    return put_exponent(out, exponent ? exponent - 1023 : -1022);
+}
+
+void hm_real_text(double value, char out[HM_REAL_TEXT])
+{
+    *put_real(out, value) = 0;
 }
 
 void hm_line_real(struct hm_line *line, double value)
 {
-    char text[HM_REAL_TEXT];
     if (isnan(value)) {
         line->status = line->status ? line->status : HM_RANGE;
         return;
     }
-    hm_real_text(value, text);
-    hm_line_format(line, "\"%s\"", text);
+    char *start = reserve(line, HM_REAL_TEXT + 2), *end = start;
+    if (!start) return;
+    *end++ = '"';
+    end = put_real(end, value);
+    *end++ = '"';
+    line->size += (size_t)(end - start);
 }
 
 void hm_line_ival(struct hm_line *line, struct hm_ival value)
@@ -150,6 +166,19 @@ void hm_line_ival(struct hm_line *line, struct hm_ival value)
     hm_line_bytes(line, ",", 1);
     hm_line_real(line, value.hi);
     hm_line_bytes(line, "]", 1);
+}
+
+void hm_line_key(struct hm_line *line, const char *key)
+{
+    hm_line_bytes(line, ",\"", 2);
+    hm_line_bytes(line, key, strlen(key));
+    hm_line_bytes(line, "\":", 2);
+}
+
+void hm_line_member(struct hm_line *line, const char *key, struct hm_ival value)
+{
+    hm_line_key(line, key);
+    hm_line_ival(line, value);
 }
 
 void hm_line_seconds(struct hm_line *line, double seconds)

@@ -32,9 +32,13 @@ void hm_line_bytes(struct hm_line *line, const char *bytes, size_t size);
 void hm_line_string(struct hm_line *line, const char *text, size_t size);
 void hm_line_text(struct hm_line *line, const char *text); // the same for a terminated string; NULL adds null
 
+// Adds ,"key": and so begins a member that is not the first of its object.
+void hm_line_key(struct hm_line *line, const char *key);
+
 // Adds a real number as docs/log.md writes it ("0x1.8p+1", quoted), and an enclosure of two of them.
 void hm_line_real(struct hm_line *line, double value);
 void hm_line_ival(struct hm_line *line, struct hm_ival value);
+void hm_line_member(struct hm_line *line, const char *key, struct hm_ival value); // ,"key":[lower,upper]
 
 // A time in seconds with six decimals, for `run` fields; negative and unknown times are 0.
 void hm_line_seconds(struct hm_line *line, double seconds);

@@ -62,9 +62,14 @@ struct hm_log_header {
 
 struct hm_stamp_options {
     const char *path;      // the log file, replaced if it exists; NULL: certify and count only
-    bool keep_rows;        // write row shards beside the log (implies hashing)
+    bool keep_rows;        // write row shards beside the log (implies hashing; needs a path)
     bool hash_rows;        // hash rows without keeping them
     unsigned threads;      // workers; 0: one
+    // Called with each record that is written, in order, as JSON without its chain: "{...}" [size], no newline. From
+    // hm_stamper_open and hm_stamper_close for the header and the end, between them from a thread of the stamper. Also
+    // without a path. A failure stops the stamper like a full disk. NULL: nobody listens.
+    hm_status (*line)(void *user, const char *json, size_t size, struct hm_error *err);
+    void *line_user;
     size_t queue_rows;     // rows that may wait; 0: a default bounded by memory (at most 256 MiB of rows)
     uint64_t shard_bytes;  // size of a full row shard; 0: 1 GiB. A shard always holds at least one row
 };
@@ -120,7 +125,7 @@ struct hm_log_row {
     uint64_t index;                // place in the file, ascending
     int32_t token;                 // whose decision the claims speak of, or -1
     const float *target_row;       // [target vocab], copied
-    const float *draft_row;        // likewise; NULL: none
+    const float *draft_row;        // likewise; exactly when the header has a draft model
 };
 
 // Counts over the steps so far, per rule and m in header order (rules outer).
@@ -137,7 +142,8 @@ struct hm_stamp_summary {
     uint64_t sequences, rounds, steps, nodes, rows; // records written
     uint64_t decisions, filter_undecided; // exact questions asked, and those that double enclosures left to MPFR
     uint64_t undecided;            // answers written as "undecided", in steps and nodes
-    double seconds;                // processor time of the workers
+    double seconds;                // processor time of the workers, hashing of rows apart
+    double hash_seconds;           // processor time of hashing rows
     size_t most_rows;              // the most rows that waited at one time
 };
 
@@ -154,7 +160,9 @@ hm_status hm_stamper_sequence(struct hm_stamper *s, const struct hm_log_sequence
 hm_status hm_stamper_round(struct hm_stamper *s, const struct hm_log_round *round, struct hm_error *err);
 hm_status hm_stamper_step(struct hm_stamper *s, const struct hm_log_step *step, struct hm_error *err);
 
-hm_status hm_stamper_row(struct hm_stamper *s, const struct hm_log_row *row, struct hm_error *err); // audits only
+// Audits only. HM_RANGE "target row: logit 17: ..." when the row or its draft row is no row of logits (NaN, +inf, only
+// -inf): then there is no record, and, unlike after other failures, the stamper goes on.
+hm_status hm_stamper_row(struct hm_stamper *s, const struct hm_log_row *row, struct hm_error *err);
 
 // Waits for the queue, finishes the shards, writes the end record and frees s (NULL is allowed). There is no end record
 // when an earlier call failed (the failure is returned again) or when the last sequence has no step with a `finish` (an

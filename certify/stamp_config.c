@@ -14,6 +14,24 @@ static hm_status check_model(const char *which, const struct hm_log_model *model
     return HM_OK;
 }
 
+// There is no decode in an audit, so nothing may be said of one.
+static hm_status check_audit(const struct hm_log_header *header, struct hm_error *err)
+{
+    if (header->acceptance || hm_rational_sign(header->temperature) != 0 || header->all_nodes)
+        return hm_fail(err, HM_USAGE, "log header: audit: expected acceptance match, temperature 0 and nodes path");
+    for (size_t i = 0; i < header->m_count; i++)
+        if (header->m[i] == HM_M_TREE)
+            return hm_fail(err, HM_USAGE, "log header: audit: m: expected fixed numbers, found \"tree\"");
+    return HM_OK;
+}
+
+// N of "cap:N"; 0 for other traversals.
+static size_t cap_of(const char *traversal)
+{
+    if (!traversal || strncmp(traversal, "cap:", 4) != 0) return 0;
+    return (size_t)strtoull(traversal + 4, NULL, 10);
+}
+
 static hm_status check_header(const struct hm_log_header *header, struct hm_error *err)
 {
     if (header->rule_count == 0 || header->m_count == 0)
@@ -23,6 +41,10 @@ static hm_status check_header(const struct hm_log_header *header, struct hm_erro
         return hm_fail(err, HM_USAGE, "log header: temperature: expected a number >= 0");
     if (!header->certify_temperature || hm_rational_sign(header->certify_temperature) <= 0)
         return hm_fail(err, HM_USAGE, "log header: certify temperature: expected a number > 0");
+    if (header->audit) {
+        hm_status rc = check_audit(header, err);
+        if (rc) return rc;
+    }
     if (!header->target) return hm_fail(err, HM_USAGE, "log header: expected a target model");
     hm_status rc = check_model("target", header->target, err);
     if (!rc && header->draft) rc = check_model("draft", header->draft, err);
@@ -57,19 +79,24 @@ hm_status hm_stamp_config_set(struct hm_stamp_config *config, const struct hm_st
                               const struct hm_log_header *header, struct hm_error *err)
 {
     *config = (struct hm_stamp_config){0};
+    hm_rational_init(&config->temperature);
     hm_rational_init(&config->certify_temperature);
     hm_status rc = check_header(header, err);
     if (rc) return rc;
+    hm_rational_set(&config->temperature, header->temperature);
     hm_rational_set(&config->certify_temperature, header->certify_temperature);
     config->vocab = header->target->vocab;
     config->top = header->top;
     config->margin = header->margin;
+    config->universal = header->universal;
     config->all_nodes = header->all_nodes;
+    config->audit = header->audit;
+    config->cap = cap_of(header->traversal);
     config->relaxed = header->acceptance != NULL;
     config->greedy = hm_rational_sign(header->temperature) == 0;
     config->has_draft = header->draft != NULL;
     config->keep_rows = options->keep_rows && options->path;
-    config->hash_rows = options->path && (options->keep_rows || options->hash_rows);
+    config->hash_rows = config->keep_rows || options->hash_rows;
     rc = copy_rules(config, header);
     config->m = hm_calloc(header->m_count, sizeof *config->m);
     if (rc || !config->m) return hm_fail(err, HM_MEMORY, "log header: out of memory");
@@ -87,5 +114,6 @@ void hm_stamp_config_clear(struct hm_stamp_config *config)
     free(config->rules);
     free(config->rule_text);
     free(config->m);
+    hm_rational_clear(&config->temperature);
     hm_rational_clear(&config->certify_temperature);
 }

@@ -18,9 +18,10 @@ static hm_status check_token(const char *what, int32_t token, size_t vocab, stru
 }
 
 hm_status hm_stamp_order_sequence(struct hm_stamp_order *order, const struct hm_log_sequence *sequence,
-                                  struct hm_error *err)
+                                  const struct hm_stamp_config *config, struct hm_error *err)
 {
-    hm_status rc = expect("sequence: number", order->sequences, sequence->sequence, err);
+    hm_status rc = config->audit ? hm_fail(err, HM_USAGE, "sequence: an audit has none")
+                                 : expect("sequence: number", order->sequences, sequence->sequence, err);
     if (rc) return rc;
     if (order->open)
         return hm_fail(err, HM_USAGE, "sequence %" PRIu32 ": the one before it has no step that finishes it",
@@ -34,6 +35,20 @@ static hm_status check_current(const struct hm_stamp_order *order, const char *w
 {
     if (order->sequences == 0) return hm_fail(err, HM_USAGE, "%s: no sequence has begun", what);
     return expect(what, (int64_t)order->sequences - 1, sequence, err);
+}
+
+// Rows for expected_accept: of every node that has children.
+static hm_status check_round_rows(const struct hm_log_round *round, size_t vocab, struct hm_error *err)
+{
+    if (!round->supports) return hm_fail(err, HM_USAGE, "round: target rows without their supports");
+    for (size_t i = 1; i < round->nodes; i++) {
+        size_t parent = (size_t)round->parent[i], support = round->supports[parent];
+        if (!round->target_rows[parent])
+            return hm_fail(err, HM_USAGE, "round: target row of node %zu: expected one, as it has children", parent);
+        if (support < 1 || support > vocab)
+            return hm_fail(err, HM_RANGE, "round: support of node %zu: expected 1 to %zu, found %zu", parent, vocab, support);
+    }
+    return HM_OK;
 }
 
 hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
@@ -54,6 +69,7 @@ hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log
             rc = hm_fail(err, HM_RANGE, "round: logq of node %zu: expected a number or -inf, found %f", i,
                          (double)round->logq[i]);
     }
+    if (!rc && round->target_rows) rc = check_round_rows(round, vocab, err);
     if (rc) return rc;
     order->rounds++;
     order->nodes = round->nodes;
@@ -109,5 +125,22 @@ hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_
     if (rc) return rc;
     order->t++;
     if (step->finish != HM_FINISH_NONE) order->open = false;
+    return HM_OK;
+}
+
+hm_status hm_stamp_order_row(struct hm_stamp_order *order, const struct hm_log_row *row,
+                             const struct hm_stamp_config *config, struct hm_error *err)
+{
+    if (!config->audit) return hm_fail(err, HM_USAGE, "row: the header is not that of an audit");
+    if (row->index < order->next_row)
+        return hm_fail(err, HM_USAGE, "row: index: expected at least %" PRIu64 ", found %" PRIu64, order->next_row,
+                       row->index);
+    if (!row->target_row) return hm_fail(err, HM_USAGE, "row %" PRIu64 ": expected a target row", row->index);
+    if (!row->draft_row != !config->has_draft)
+        return hm_fail(err, HM_USAGE, "row %" PRIu64 ": expected %s, as the header has %s draft model", row->index,
+                       config->has_draft ? "a draft row" : "no draft row", config->has_draft ? "a" : "no");
+    hm_status rc = row->token == -1 ? HM_OK : check_token("row: token", row->token, config->vocab, err);
+    if (rc) return rc;
+    order->next_row = row->index + 1;
     return HM_OK;
 }

@@ -1,4 +1,4 @@
-// Header, sequence, round and end records: see stamp_record.h.
+// Header, sequence and end records: see stamp_record.h.
 #include "certify/stamp_record.h"
 
 #include <inttypes.h>
@@ -67,7 +67,8 @@ static void add_claims(struct hm_line *line, const struct hm_log_header *header,
         if (i) hm_line_bytes(line, ",", 1);
         add_m(line, config->m[i]);
     }
-    hm_line_format(line, "],\"margin\":%s,\"acceptance\":", config->margin ? "true" : "false");
+    hm_line_format(line, "],\"margin\":%s", config->margin ? "true" : "false");
+    hm_line_format(line, ",\"universal\":%s,\"acceptance\":", config->universal ? "true" : "false");
     char *acceptance = header->acceptance ? hm_rule_text(header->acceptance) : NULL;
     if (header->acceptance && !acceptance) line->status = line->status ? line->status : HM_MEMORY;
     hm_line_text(line, acceptance ? acceptance : "match");
@@ -102,6 +103,21 @@ static void add_run(struct hm_line *line)
     hm_line_bytes(line, "}", 1);
 }
 
+static void add_decoder(struct hm_line *line, const struct hm_log_header *header)
+{
+    hm_line_bytes(line, ",\"decoder\":", 11);
+    if (header->audit) {
+        hm_line_bytes(line, "null", 4);
+        return;
+    }
+    hm_line_bytes(line, "{\"drafter\":", 11);
+    hm_line_text(line, header->drafter);
+    hm_line_format(line, ",\"width\":%zu,\"depth\":%zu,\"budget\":%zu", header->width, header->depth, header->budget);
+    add_field(line, "selection", header->selection);
+    add_field(line, "traversal", header->traversal);
+    hm_line_bytes(line, "}", 1);
+}
+
 void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header,
                           const struct hm_stamp_config *config, const char *target_pattern, const char *draft_pattern)
 {
@@ -114,18 +130,14 @@ void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *head
     hm_line_format(line, ",\"processors\":{\"top_k\":%zu,", header->top_k);
     add_rational(line, "top_p", header->top_p, "1");
     hm_line_bytes(line, "}", 1);
-    add_field(line, "proposal", header->proposal);
+    add_field(line, "proposal", header->proposal ? header->proposal : "none");
     hm_line_format(line, ",\"budget\":null,\"rng\":\"philox4x32-10\",\"top\":%zu,\"nodes\":\"%s\"", header->top,
                    header->all_nodes ? "all" : "path");
     add_model(line, "target", header->target);
     add_model(line, "draft", header->draft);
     add_field(line, "tokenizer_sha256", header->tokenizer_sha256);
-    hm_line_bytes(line, ",\"decoder\":{\"drafter\":", 22);
-    hm_line_text(line, header->drafter);
-    hm_line_format(line, ",\"width\":%zu,\"depth\":%zu,\"budget\":%zu", header->width, header->depth, header->budget);
-    add_field(line, "selection", header->selection);
-    add_field(line, "traversal", header->traversal);
-    hm_line_bytes(line, "},\"numerics\":{\"weights\":", 24);
+    add_decoder(line, header);
+    hm_line_bytes(line, ",\"numerics\":{\"weights\":", 23);
     hm_line_text(line, header->weights_dtype);
     add_field(line, "accumulate", header->accumulate ? header->accumulate : "F32");
     add_field(line, "backend", header->backend);
@@ -152,31 +164,6 @@ void hm_stamp_sequence_line(struct hm_line *line, const struct hm_log_sequence *
     hm_line_bytes(line, "]}", 2);
 }
 
-void hm_stamp_round_line(struct hm_line *line, const struct hm_log_round *round, const struct hm_stamp_config *config)
-{
-    hm_line_format(line, "{\"kind\":\"round\",\"sequence\":%" PRIu32 ",\"round\":%" PRIu32 ",\"t\":%" PRIu32 ",",
-                   round->sequence, round->round, round->t);
-    add_ids(line, "parent", round->parent, round->nodes);
-    hm_line_bytes(line, ",", 1);
-    add_ids(line, "token", round->token, round->nodes);
-    hm_line_bytes(line, ",\"logq\":[", 9);
-    for (size_t i = 0; i < round->nodes; i++) {
-        if (i) hm_line_bytes(line, ",", 1);
-        hm_line_real(line, i ? (double)round->logq[i] : 0.0);
-    }
-    hm_line_format(line, "],\"pool\":%zu,\"expected_accept\":", round->pool);
-    // At temperature 0 every factor of docs/theory.md §7 is 0 or 1: the sum is what was accepted. Otherwise it needs
-    // the rows of all nodes, which a decoder does not keep.
-    double accepted = (double)round->accepted;
-    if (config->greedy) hm_line_ival(line, (struct hm_ival){accepted, accepted});
-    else hm_line_bytes(line, "null", 4);
-    hm_line_bytes(line, ",\"charges\":[],\"run\":{\"draft_seconds\":", 37);
-    hm_line_seconds(line, round->draft_seconds);
-    hm_line_bytes(line, ",\"verify_seconds\":", 18);
-    hm_line_seconds(line, round->verify_seconds);
-    hm_line_bytes(line, "}", 1);
-}
-
 static void add_verdicts(struct hm_line *line, const char *key, const uint64_t verdict[5])
 {
     hm_line_format(line,
@@ -191,8 +178,10 @@ void hm_stamp_end_line(struct hm_line *line, const struct hm_stamp_config *confi
 {
     hm_line_format(line,
                    "{\"kind\":\"end\",\"sequences\":%" PRIu64 ",\"rounds\":%" PRIu64 ",\"steps\":%" PRIu64
-                   ",\"nodes\":%" PRIu64 ",\"verdicts\":[",
+                   ",\"nodes\":%" PRIu64,
                    summary->sequences, summary->rounds, summary->steps, summary->nodes);
+    if (config->audit) hm_line_format(line, ",\"rows\":%" PRIu64, summary->rows);
+    hm_line_bytes(line, ",\"verdicts\":[", 13);
     for (size_t i = 0; i < summary->counts; i++) {
         hm_line_format(line, "%s{\"rule\":", i ? "," : "");
         hm_line_text(line, config->rule_text[i / config->m_count]);
@@ -207,5 +196,8 @@ void hm_stamp_end_line(struct hm_line *line, const struct hm_stamp_config *confi
     hm_line_seconds(line, summary->seconds);
     hm_line_format(line, ",\"seconds\":");
     hm_line_seconds(line, elapsed_seconds);
-    hm_line_bytes(line, "}", 1);
+    hm_line_format(line, ",\"hash_seconds\":");
+    hm_line_seconds(line, summary->hash_seconds);
+    hm_line_format(line, ",\"filter\":{\"decisions\":%" PRIu64 ",\"undecided\":%" PRIu64 "}}", summary->decisions,
+                   summary->filter_undecided);
 }

@@ -13,11 +13,12 @@ struct hm_stamp_config {
     size_t rule_count;
     uint32_t *m;             // [m_count]
     size_t m_count;
-    struct hm_rational certify_temperature;
+    struct hm_rational temperature, certify_temperature;
     size_t vocab, top;
-    bool margin, all_nodes;
+    bool margin, universal, all_nodes, audit;
     bool relaxed;            // acceptance is a rule: steps carry their regret
     bool greedy;             // temperature 0
+    size_t cap;              // most tokens accepted in a round; 0: no limit
     bool has_draft;
     bool keep_rows, hash_rows; // keep implies hash
     uint64_t capacity;       // rows per shard
@@ -33,16 +34,19 @@ struct hm_stamp_order {
     uint32_t sequences, t;   // sequences begun; steps of the current one
     int64_t rounds;          // rounds of the current sequence
     size_t nodes;            // of the current round
+    uint64_t next_row;       // of an audit: the least index that may come next
     bool open;               // the current sequence still lacks its finish
 };
 
 // Each says whether the record may come now (HM_USAGE, HM_RANGE if not) and moves on.
 hm_status hm_stamp_order_sequence(struct hm_stamp_order *order, const struct hm_log_sequence *sequence,
-                                  struct hm_error *err);
+                                  const struct hm_stamp_config *config, struct hm_error *err);
 hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
                                struct hm_error *err);
 hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_step *step,
                               const struct hm_stamp_config *config, struct hm_error *err);
+hm_status hm_stamp_order_row(struct hm_stamp_order *order, const struct hm_log_row *row,
+                             const struct hm_stamp_config *config, struct hm_error *err);
 
 // What the summary needs to know of one claim of one step.
 struct hm_stamp_tally {
@@ -52,26 +56,51 @@ struct hm_stamp_tally {
     unsigned undecided;      // answers written as "undecided"
 };
 
-// A step or node with its own copies of everything it points to.
-struct hm_stamp_step {
-    struct hm_log_step record;     // pointers into the three below
-    float *rows;                   // the target row, then the draft row if there is one
-    int32_t *children;
+enum hm_stamp_kind { HM_STAMP_SEQUENCE, HM_STAMP_ROUND, HM_STAMP_STEP, HM_STAMP_NODE, HM_STAMP_ROW };
+
+// One record on its way through the queue, with its own copies of everything it points to.
+struct hm_stamp_job {
+    enum hm_stamp_kind kind;
+    struct hm_line line;           // of a sequence: complete; of the others: made by a worker
+    union {
+        struct hm_log_step step;   // STEP, NODE and ROW (an audit's row is a node without a place)
+        struct hm_log_round round; // ROUND
+    } record;
+    uint64_t index;                // of a ROW
+    float *rows;                   // the target row, then the draft row if there is one; of a ROUND: the rows it needs
+    const float **row_of;          // of a ROUND: [nodes] into `rows`, or NULL
+    size_t *supports;              // of a ROUND: [nodes], or NULL
+    int32_t *tokens;               // children; of a ROUND: parents, then tokens
+    float *logq;                   // of a ROUND
     char *text;
     uint64_t place[2];             // of the target row and of the draft row among the kept rows of their side, from 0
     struct hm_stamp_tally *tally;  // [rule_count * m_count], filled by hm_stamp_step_line
+    uint64_t decisions, filter_undecided; // exact questions asked for this record, and those left to MPFR
+    double hash_seconds;
 };
+
+void hm_stamp_job_free(void *job); // NULL is allowed
+
+// A job for a copy of a step, node or audit row; counts: rule_count * m_count. NULL: no memory.
+struct hm_stamp_job *hm_stamp_job_step(enum hm_stamp_kind kind, const struct hm_log_step *step,
+                                       const struct hm_stamp_config *config);
+
+// How many rows the job of a round keeps: those of docs/theory.md §7 that expected_accept needs, when it is wanted and
+// the caller has them.
+size_t hm_stamp_round_rows(const struct hm_log_round *round, const struct hm_stamp_config *config);
+struct hm_stamp_job *hm_stamp_job_round(const struct hm_log_round *round, const struct hm_stamp_config *config);
 
 // target_pattern NULL: rows are not kept.
 void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *header,
                           const struct hm_stamp_config *config, const char *target_pattern, const char *draft_pattern);
 void hm_stamp_sequence_line(struct hm_line *line, const struct hm_log_sequence *sequence);
-void hm_stamp_round_line(struct hm_line *line, const struct hm_log_round *round, const struct hm_stamp_config *config);
 void hm_stamp_end_line(struct hm_line *line, const struct hm_stamp_config *config,
                        const struct hm_stamp_summary *summary, double elapsed_seconds);
 
-// Computes the certificates of a step or node. Errors name sequence, step (or round and node) and row.
-hm_status hm_stamp_step_line(struct hm_line *line, struct hm_stamp_step *step, const struct hm_stamp_config *config,
-                             struct hm_error *err);
+// Computes the certificates of a step, node or audit row into job->line. Errors name the record and the row.
+hm_status hm_stamp_step_line(struct hm_stamp_job *job, const struct hm_stamp_config *config, struct hm_error *err);
+
+// The line of a round, with what it expects to be accepted.
+hm_status hm_stamp_round_line(struct hm_stamp_job *job, const struct hm_stamp_config *config, struct hm_error *err);
 
 #endif

@@ -1,0 +1,130 @@
+// Round records, and how many tokens a round expects to be accepted (docs/theory.md §7): see stamp_record.h.
+#include "certify/stamp_record.h"
+
+#include "base/memory.h"
+#include "certify/sampling.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The tokens of a node's children, and which nodes they are.
+static size_t children_of(const struct hm_log_round *round, size_t node, int32_t *tokens, size_t *nodes)
+{
+    size_t count = 0;
+    for (size_t i = node + 1; i < round->nodes; i++) {
+        if ((size_t)round->parent[i] != node) continue;
+        nodes[count] = i;
+        tokens[count++] = round->token[i];
+    }
+    return count;
+}
+
+// What the walk of a round multiplies and adds.
+struct walk {
+    struct hm_ival *reach; // [nodes], the probability that the walk comes there
+    struct hm_ival *p;     // [nodes], of one node's children
+    int32_t *tokens;       // [nodes]
+    size_t *nodes;         // [nodes]
+    struct hm_ival sum;
+};
+
+// Outward from a result of one rounding, for numbers >= 0.
+static struct hm_ival widen(double lo, double hi)
+{
+    lo -= lo * 0x1p-52 + 0x1p-1000;
+    return (struct hm_ival){lo > 0 ? lo : 0, hi + (hi * 0x1p-52 + 0x1p-1000)};
+}
+
+// The probabilities of a node's children, and of reaching them.
+static hm_status descend(struct hm_stamp_job *job, const struct hm_stamp_config *config, size_t node, struct walk *w,
+                         struct hm_error *err)
+{
+    const struct hm_log_round *round = &job->record.round;
+    size_t count = children_of(round, node, w->tokens, w->nodes);
+    struct hm_row *row;
+    hm_status rc = hm_row_open(job->row_of[node], config->vocab, &config->temperature, &row, err);
+    if (rc) return rc;
+    rc = hm_sampling_probability(row, job->supports[node], w->tokens, count, w->p, err);
+    hm_row_close(row);
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct hm_ival product = widen(w->reach[node].lo * w->p[i].lo, w->reach[node].hi * w->p[i].hi);
+        w->reach[w->nodes[i]] = product;
+        w->sum = widen(w->sum.lo + product.lo, w->sum.hi + product.hi);
+    }
+    return rc;
+}
+
+static hm_status walk_tree(struct hm_stamp_job *job, const struct hm_stamp_config *config, struct walk *w,
+                           struct hm_ival *out, struct hm_error *err)
+{
+    hm_status rc = HM_OK;
+    w->reach[0] = (struct hm_ival){1, 1};
+    for (size_t node = 0; node < job->record.round.nodes && !rc; node++) // parents stand before their children
+        if (job->row_of[node]) {
+            char place[32];
+            rc = descend(job, config, node, w, err);
+            snprintf(place, sizeof place, "node %zu", node);
+            if (rc) hm_fail_prefix(err, place);
+        }
+    *out = w->sum;
+    return rc;
+}
+
+static hm_status expect(struct hm_stamp_job *job, const struct hm_stamp_config *config, struct hm_ival *out,
+                        struct hm_error *err)
+{
+    size_t n = job->record.round.nodes;
+    struct walk w = {.reach = hm_calloc(n, sizeof *w.reach),
+                     .p = hm_calloc(n, sizeof *w.p),
+                     .tokens = hm_calloc(n, sizeof *w.tokens),
+                     .nodes = hm_calloc(n, sizeof *w.nodes)};
+    hm_status rc = w.reach && w.p && w.tokens && w.nodes ? walk_tree(job, config, &w, out, err)
+                                                         : hm_fail(err, HM_MEMORY, "out of memory for %zu nodes", n);
+    free(w.reach);
+    free(w.p);
+    free(w.tokens);
+    free(w.nodes);
+    return rc;
+}
+
+static void add_ids(struct hm_line *line, const char *key, const int32_t *ids, size_t count)
+{
+    hm_line_format(line, ",\"%s\":[", key);
+    for (size_t i = 0; i < count; i++) hm_line_format(line, i ? ",%" PRId32 : "%" PRId32, ids[i]);
+    hm_line_bytes(line, "]", 1);
+}
+
+hm_status hm_stamp_round_line(struct hm_stamp_job *job, const struct hm_stamp_config *config, struct hm_error *err)
+{
+    const struct hm_log_round *round = &job->record.round;
+    struct hm_line *line = &job->line;
+    // At temperature 0 every factor is 0 or 1, and a relaxed rule draws nothing while it accepts: what was accepted.
+    double accepted = (double)round->accepted;
+    struct hm_ival expected = {accepted, accepted};
+    bool counted = config->greedy || config->relaxed;
+    hm_status rc = job->row_of ? expect(job, config, &expected, err) : HM_OK;
+    if (rc) {
+        char place[64];
+        snprintf(place, sizeof place, "sequence %" PRIu32 ", round %" PRIu32, round->sequence, round->round);
+        return hm_fail_prefix(err, place);
+    }
+    hm_line_format(line, "{\"kind\":\"round\",\"sequence\":%" PRIu32 ",\"round\":%" PRIu32 ",\"t\":%" PRIu32,
+                   round->sequence, round->round, round->t);
+    add_ids(line, "parent", round->parent, round->nodes);
+    add_ids(line, "token", round->token, round->nodes);
+    hm_line_bytes(line, ",\"logq\":[", 9);
+    for (size_t i = 0; i < round->nodes; i++) {
+        if (i) hm_line_bytes(line, ",", 1);
+        hm_line_real(line, i ? (double)round->logq[i] : 0.0);
+    }
+    hm_line_format(line, "],\"pool\":%zu,\"expected_accept\":", round->pool);
+    if (counted || job->row_of) hm_line_ival(line, expected);
+    else hm_line_bytes(line, "null", 4);
+    hm_line_bytes(line, ",\"charges\":[],\"run\":{\"draft_seconds\":", 37);
+    hm_line_seconds(line, round->draft_seconds);
+    hm_line_bytes(line, ",\"verify_seconds\":", 18);
+    hm_line_seconds(line, round->verify_seconds);
+    hm_line_bytes(line, "}", 1);
+    return hm_line_check(line, "round", err);
+}
