@@ -13,6 +13,7 @@
 #include "base/sha256.h"
 #include "bounds/ival.h"
 #include "certify/certificate.h"
+#include "certify/law.h"
 #include "certify/stamp.h"
 
 #include <stdbool.h>
@@ -26,7 +27,9 @@ extern "C" {
 enum {
     HM_LOG_LONGEST_LINE = 16 << 20, // bytes; a step takes about 1 KB, a prompt of a million tokens 8 MB
     HM_LOG_MOST_RULES = 64,
-    HM_LOG_MOST_M = 16
+    HM_LOG_MOST_M = 16,
+    HM_LOG_MOST_DIVERGENCES = 16,
+    HM_LOG_LAWS = 2                 // enum hm_proposal
 };
 
 struct hm_log_reader;
@@ -43,7 +46,11 @@ struct hm_record_header {
     size_t claim_count;
     int64_t m[HM_LOG_MOST_M];              // HM_M_TREE (0) or a fixed number [m_count]
     size_t m_count;
-    bool margin, all_nodes;
+    bool margin, universal, all_nodes;
+    const char *divergences[HM_LOG_MOST_DIVERGENCES]; // [divergence_count]
+    size_t divergence_count;
+    bool law[HM_LOG_LAWS];                 // by enum hm_proposal: claims carry this output law
+    bool audit;                            // `decoder` is null: row records, no sequences
     const char *acceptance;                // "match" or a rule
     const char *temperature, *certify_temperature, *top_p; // rationals
     int64_t top_k, top;
@@ -102,15 +109,29 @@ struct hm_record_claim {
     bool has_margin, has_radius;
     struct hm_margin margin;
     struct hm_ival radius;                 // in logits
+    bool has_universal;
+    struct hm_universal universal;
+    enum hm_active active;
+    bool has_restricted;
+    struct hm_restricted restricted;       // its level.level_f and so on only unless no_mass, k = 0 or vacuous
+    struct hm_record_divergence {
+        struct hm_ival star;
+        bool has_verdict;
+        enum hm_certified certified;
+    } divergence[HM_LOG_MOST_DIVERGENCES]; // as the header lists them; set when has_divergences
+    bool has_divergences;
+    bool has_law[HM_LOG_LAWS];
+    struct hm_law law[HM_LOG_LAWS];
     bool has_verdicts;                     // `covered` and `certified` are set; else `why`
     enum hm_verdict covered;
     enum hm_certified certified[3];        // forward, reverse, TV
     const char *why;
 };
 
-// A step, or a node record (t = -1, token = -1).
+// A step, or a node record (t = -1, token = -1), or an audit's row record (index, and sequence, t, round, node = -1).
 struct hm_record_step {
     int64_t sequence, t, round;            // round -1: the token came from the prompt's last row
+    int64_t index;                         // of a row record; -1 otherwise
     int64_t token, node, depth, child;     // child -1: none
     enum hm_source source;
     struct hm_record_row row, draft_row;
@@ -122,6 +143,10 @@ struct hm_record_step {
     struct hm_ival kl_pq, kl_qp, tv;
     bool has_regret;
     struct hm_ival regret;
+    bool has_standard_accept, has_e;       // `e` and `ratio` come together
+    struct hm_ival standard_accept, e, ratio;
+    bool has_divergences;
+    struct hm_ival divergence[HM_LOG_MOST_DIVERGENCES]; // as the header lists them
     const struct hm_record_claim *claims;  // [claim_count * m_count of the header], rules outer
     size_t claim_count;
     enum hm_finish finish;
@@ -129,7 +154,8 @@ struct hm_record_step {
 };
 
 struct hm_record_end {
-    int64_t sequences, rounds, steps, nodes, undecided;
+    int64_t sequences, rounds, steps, nodes, rows, undecided;
+    int64_t decisions, filter_undecided;   // of `run.filter`; -1 when absent
     double certify_seconds, seconds;       // of `run`; -1 when absent
 };
 
@@ -138,6 +164,7 @@ enum hm_record_kind {
     HM_RECORD_ROUND,
     HM_RECORD_STEP,
     HM_RECORD_NODE,
+    HM_RECORD_ROW,
     HM_RECORD_END,
     HM_RECORD_NONE // nothing more to read: hm_log_reader_state says how the log ended
 };
@@ -148,7 +175,7 @@ struct hm_record {
     size_t line; // from 1
     const struct hm_record_sequence *sequence;
     const struct hm_record_round *round;
-    const struct hm_record_step *step; // STEP and NODE
+    const struct hm_record_step *step; // STEP, NODE and ROW
     const struct hm_record_end *end;
 };
 
