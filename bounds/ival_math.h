@@ -3,8 +3,9 @@
 // the same bits on every machine and with every compiler; no function of the C library is used.
 //
 // Each function encloses the exact result for every choice of points in its operands. An operation that meets a NaN or
-// leaves its domain gives the whole line, which decides nothing. Relative width added by one operation: at most 2^-52 for
-// arithmetic, HM_IVAL_ELEMENTARY for the others.
+// leaves its domain gives the whole line, which decides nothing. Relative width added by one operation: none where it is
+// exact, at most 2^-52 for arithmetic, HM_IVAL_ELEMENTARY for the others. Results and arguments near the ends of the
+// double range (excesses below 2^-999, e^x beyond e^708) are enclosed, but not so narrowly.
 #ifndef HM_BOUNDS_IVAL_MATH_H
 #define HM_BOUNDS_IVAL_MATH_H
 
@@ -34,6 +35,7 @@ struct hm_ival hm_ival_meet(struct hm_ival a, struct hm_ival b); // both enclose
 struct hm_ival hm_ival_log(struct hm_ival a);   // of a number known to be >= 0; ends <= 0 give -inf
 struct hm_ival hm_ival_log1p(struct hm_ival a); // of a number known to be >= -1
 struct hm_ival hm_ival_exp(struct hm_ival a);
+struct hm_ival hm_ival_drop(struct hm_ival u);  // 1 - e^{-u} of a number known to be >= 0
 
 // v - ln(1+v) for v >= -1 and e^{-u} - 1 + u: both >= 0 and 0 only at 0, without cancellation.
 struct hm_ival hm_ival_log_excess(struct hm_ival v);

@@ -1,5 +1,6 @@
 list(APPEND HALLMARK_SOURCES
   bounds/exp_filter.c
+  bounds/ival_math.c
   bounds/level.c
   bounds/level_reverse.c
   bounds/margin.c

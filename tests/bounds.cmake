@@ -1,1 +1,2 @@
+hallmark_test(ival_math)
 hallmark_test(level)
