@@ -1,5 +1,5 @@
-// The lines of a log and their order: see log_reader.h. What is inside a record is read by log_reader_records.c and
-// log_reader_step.c.
+// The lines of a log and their order: see log_reader.h. What is inside a record is read by log_reader_records.c,
+// log_reader_step.c and log_reader_claim.c.
 #include "certify/log_reader_private.h"
 
 #include "base/memory.h"
@@ -77,6 +77,7 @@ static hm_status parse_record(struct hm_log_reader *r, const struct hm_place *pl
     case HM_RECORD_ROUND: return hm_log_parse_round(r, place);
     case HM_RECORD_STEP:
     case HM_RECORD_NODE: return hm_log_parse_step(r, place, kind);
+    case HM_RECORD_ROW: return hm_log_parse_row(r, place);
     default: return hm_log_parse_end(r, place);
     }
 }
@@ -91,7 +92,7 @@ static hm_status take_chain(struct hm_log_reader *r, const struct hm_place *plac
 
 static hm_status next_record(struct hm_log_reader *r, struct hm_record *out, struct hm_error *err)
 {
-    static const char *const kinds[] = {"sequence", "round", "step", "node", "end"};
+    static const char *const kinds[] = {"sequence", "round", "step", "node", "row", "end"};
     int kind = HM_RECORD_NONE;
     *out = (struct hm_record){.kind = HM_RECORD_NONE, .line = r->line_number};
     if (r->state == HM_LOG_NO_END || r->state == HM_LOG_CUT_LINE) return HM_OK;
@@ -107,7 +108,7 @@ static hm_status next_record(struct hm_log_reader *r, struct hm_record *out, str
     if (ended) return hm_place_fail(&place, "kind", HM_FORMAT, "nothing after the end record", "another line");
     if (!r->json) return HM_OK;
     if (!cJSON_IsObject(r->json)) return hm_place_mismatch(&place, "record", "an object", r->json);
-    rc = hm_field_choice(&place, r->json, "kind", kinds, 5, &kind);
+    rc = hm_field_choice(&place, r->json, "kind", kinds, 6, &kind);
     if (!rc) rc = take_chain(r, &place, r->json);
     if (!rc) rc = parse_record(r, &place, (enum hm_record_kind)kind);
     if (rc) return rc;
@@ -115,7 +116,7 @@ static hm_status next_record(struct hm_log_reader *r, struct hm_record *out, str
     out->line = r->line_number;
     if (kind == HM_RECORD_SEQUENCE) out->sequence = &r->sequence_record;
     if (kind == HM_RECORD_ROUND) out->round = &r->round_record;
-    if (kind == HM_RECORD_STEP || kind == HM_RECORD_NODE) out->step = &r->step_record;
+    if (kind == HM_RECORD_STEP || kind == HM_RECORD_NODE || kind == HM_RECORD_ROW) out->step = &r->step_record;
     if (kind == HM_RECORD_END) {
         out->end = &r->end_record;
         r->state = HM_LOG_COMPLETE;
@@ -154,7 +155,7 @@ hm_status hm_log_reader_open(const char *path, struct hm_log_reader **out, struc
     *out = NULL;
     struct hm_log_reader *r = hm_calloc(1, sizeof *r);
     if (!r) return hm_fail(err, HM_MEMORY, "%s: out of memory", path);
-    r->sequence = r->t = r->round = -1;
+    r->sequence = r->t = r->round = r->index = -1;
     r->finished = true;
     r->path = strdup(standard ? "standard input" : path);
     r->file = standard ? stdin : fopen(path, "rbe");

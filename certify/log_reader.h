@@ -57,7 +57,7 @@ struct hm_record_header {
     const char *proposal, *rng;
     struct hm_record_model target, draft;
     const char *tokenizer_sha256;          // NULL when the log has none
-    const char *drafter, *selection, *traversal;
+    const char *drafter, *selection, *traversal; // of `decoder`: NULL and 0 in an audit
     int64_t width, depth, budget;
     const char *weights, *accumulate, *backend, *row_source; // each NULL when absent
     bool has_rows, rows_hashed;            // rows kept in shards; rows at least hashed
@@ -100,7 +100,7 @@ struct hm_record_claim {
     const char *rule;
     int64_t m, k;
     bool m_tree;                           // m is the number of children of the node; it may be 0
-    bool has_accepts;                      // steps only
+    bool has_accepts;                      // steps, and row records with a token
     enum hm_verdict accepts;
     struct hm_record_logit edge[2];        // last accepted, first rejected
     bool has_distances;                    // level.klf, .klr, .tv are set (false for m = 0)
@@ -108,7 +108,7 @@ struct hm_record_claim {
     struct hm_level level;
     bool has_margin, has_radius;
     struct hm_margin margin;
-    struct hm_ival radius;                 // in logits
+    struct hm_ival radius;                 // in logits; an upper end of +inf: only a lower bound is known
     bool has_universal;
     struct hm_universal universal;
     enum hm_active active;
@@ -128,7 +128,8 @@ struct hm_record_claim {
     const char *why;
 };
 
-// A step, or a node record (t = -1, token = -1), or an audit's row record (index, and sequence, t, round, node = -1).
+// A step, or a node record (t = -1, token = -1), or an audit's row record (index, and sequence, t, round, node = -1; token may
+// be -1).
 struct hm_record_step {
     int64_t sequence, t, round;            // round -1: the token came from the prompt's last row
     int64_t index;                         // of a row record; -1 otherwise
@@ -156,7 +157,7 @@ struct hm_record_step {
 struct hm_record_end {
     int64_t sequences, rounds, steps, nodes, rows, undecided;
     int64_t decisions, filter_undecided;   // of `run.filter`; -1 when absent
-    double certify_seconds, seconds;       // of `run`; -1 when absent
+    double certify_seconds, hash_seconds, seconds; // of `run`; -1 when absent
 };
 
 enum hm_record_kind {

@@ -36,7 +36,8 @@ struct hm_log_reader {
     // Where in the log we are; -1: before the first one.
     int64_t sequence, t, round, nodes; // last sequence, step and round; nodes of the round
     int64_t round_t;             // the round's `t`: its steps start there
-    int64_t sequences, rounds, steps, node_records; // records so far
+    int64_t sequences, rounds, steps, node_records, rows; // records so far
+    int64_t index;               // of an audit's last row; -1 before the first
     bool finished;               // the sequence's last step had `finish`
 
     // The current record and its arrays.
@@ -53,7 +54,14 @@ hm_status hm_log_parse_header(struct hm_log_reader *r, const struct hm_place *pl
 hm_status hm_log_parse_sequence(struct hm_log_reader *r, const struct hm_place *place);
 hm_status hm_log_parse_round(struct hm_log_reader *r, const struct hm_place *place);
 hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *place, enum hm_record_kind kind);
+hm_status hm_log_parse_row(struct hm_log_reader *r, const struct hm_place *place);
 hm_status hm_log_parse_end(struct hm_log_reader *r, const struct hm_place *place);
+
+// Parts of a step. has_token: the claims decide about a token.
+hm_status hm_log_parse_logit(const struct hm_place *place, const char *key, const cJSON *pair, int64_t vocab,
+                             struct hm_record_logit *out);
+hm_status hm_log_parse_claims(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step,
+                              bool has_token);
 
 // `count` elements of the given size in memory that is kept for the next line.
 hm_status hm_log_reuse(const struct hm_place *place, struct hm_reused *array, size_t count, size_t size, void *out);

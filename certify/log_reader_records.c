@@ -35,9 +35,39 @@ static hm_status parse_claims(const struct hm_place *place, const cJSON *in, str
     return HM_OK;
 }
 
+// `divergences` and `laws`, which older logs do not have.
+static hm_status parse_further(const struct hm_place *place, const cJSON *in, struct hm_record_header *h)
+{
+    static const char *const laws[] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
+    const cJSON *array, *c;
+    size_t count, i = 0;
+    if (hm_field_find(in, "universal")) TRY(hm_field_bool(place, in, "universal", &h->universal));
+    if (hm_field_find(in, "divergences")) {
+        TRY(hm_field_array(place, in, "divergences", 0, HM_LOG_MOST_DIVERGENCES, &array, &h->divergence_count));
+        for (c = array->child; c; c = c->next) {
+            if (!cJSON_IsString(c) || !c->valuestring[0]) return hm_place_mismatch(place, "divergences", "names", c);
+            for (size_t j = 0; j < i; j++)
+                if (strcmp(h->divergences[j], c->valuestring) == 0)
+                    return hm_place_mismatch(place, "divergences", "different names", c);
+            h->divergences[i++] = c->valuestring;
+        }
+    }
+    if (!hm_field_find(in, "laws")) return HM_OK;
+    TRY(hm_field_array(place, in, "laws", 0, 2, &array, &count));
+    for (c = array->child; c; c = c->next) {
+        int which = cJSON_IsString(c) && strcmp(c->valuestring, laws[1]) == 0;
+        if (!cJSON_IsString(c) || strcmp(c->valuestring, laws[which]) != 0 || h->law[which])
+            return hm_place_mismatch(place, "laws", "different ones of \"iid\", \"topk\"", c);
+        h->law[which] = true;
+    }
+    return HM_OK;
+}
+
 static hm_status parse_decoder(const struct hm_place *place, const cJSON *in, struct hm_record_header *h)
 {
     const cJSON *decoder;
+    h->audit = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(in, "decoder"));
+    if (h->audit) return HM_OK;
     TRY(hm_field_object(place, in, "decoder", &decoder));
     const struct hm_place inside = hm_place_inside(place, "decoder", -1);
     TRY(hm_field_string(&inside, decoder, "drafter", &h->drafter));
@@ -78,6 +108,7 @@ hm_status hm_log_parse_header(struct hm_log_reader *r, const struct hm_place *pl
     TRY(hm_field_choice(place, in, "kind", kinds, 1, &which));
     TRY(parse_claims(place, in, h));
     TRY(hm_field_bool(place, in, "margin", &h->margin));
+    TRY(parse_further(place, in, h));
     TRY(hm_field_string(place, in, "acceptance", &h->acceptance));
     TRY(hm_field_rational(place, in, "temperature", &h->temperature));
     TRY(hm_field_rational(place, in, "certify_temperature", &h->certify_temperature));
@@ -117,6 +148,7 @@ hm_status hm_log_parse_sequence(struct hm_log_reader *r, const struct hm_place *
     const cJSON *in = r->json, *prompt, *stop, *id = hm_field_find(in, "id");
     int64_t number;
     *s = (struct hm_record_sequence){.category = hm_field_text(in, "category")};
+    if (r->header.audit) return hm_place_fail(place, "kind", HM_FORMAT, "a row, as this is an audit", "a sequence");
     TRY(hm_field_integer(place, in, "sequence", 0, UINT32_MAX, &s->sequence));
     if (s->sequence != r->sequence + 1) return wrong_number(place, "sequence", r->sequence + 1, s->sequence);
     if (hm_value_integer(id, -HM_MOST_INTEGER, HM_MOST_INTEGER, &number)) {
@@ -210,13 +242,22 @@ hm_status hm_log_parse_end(struct hm_log_reader *r, const struct hm_place *place
     } counts[] = {{"sequences", &e->sequences, r->sequences},
                   {"rounds", &e->rounds, r->rounds},
                   {"steps", &e->steps, r->steps},
-                  {"nodes", &e->nodes, r->node_records}};
-    *e = (struct hm_record_end){.certify_seconds = hm_field_seconds(run, "certify_seconds"),
+                  {"nodes", &e->nodes, r->node_records},
+                  {"rows", &e->rows, r->rows}};
+    size_t used = sizeof counts / sizeof *counts - !r->header.audit; // `rows` stands in audits only
+    *e = (struct hm_record_end){.decisions = -1,
+                                .filter_undecided = -1,
+                                .certify_seconds = hm_field_seconds(run, "certify_seconds"),
+                                .hash_seconds = hm_field_seconds(run, "hash_seconds"),
                                 .seconds = hm_field_seconds(run, "seconds")};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t i = 0; i < used; i++) {
         TRY(hm_field_integer(place, in, counts[i].key, 0, HM_MOST_INTEGER, counts[i].out));
         if (*counts[i].out != counts[i].found) return wrong_number(place, counts[i].key, counts[i].found, *counts[i].out);
     }
     TRY(hm_field_integer(place, in, "undecided", 0, HM_MOST_INTEGER, &e->undecided));
+    const cJSON *filter = hm_field_find(run, "filter"); // as all of `run`, it may be anything
+    if (!hm_value_integer(hm_field_find(filter, "decisions"), 0, HM_MOST_INTEGER, &e->decisions) ||
+        !hm_value_integer(hm_field_find(filter, "undecided"), 0, HM_MOST_INTEGER, &e->filter_undecided))
+        e->decisions = e->filter_undecided = -1;
     return HM_OK;
 }

@@ -1,14 +1,12 @@
-// The step and node records of a log (docs/log.md), into the structs of log_reader.h.
+// The step, node and row records of a log (docs/log.md), into the structs of log_reader.h. Claims are read by
+// log_reader_claim.c.
 #include "certify/log_reader_private.h"
 
 #include <math.h>
 #include <string.h>
 
-static const char *const VERDICTS[] = {"no", "yes", "undecided"};
-static const char *const CERTIFIED[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
-
 // [id, logit].
-static hm_status parse_logit(const struct hm_place *place, const char *key, const cJSON *pair, int64_t vocab,
+hm_status hm_log_parse_logit(const struct hm_place *place, const char *key, const cJSON *pair, int64_t vocab,
                              struct hm_record_logit *out)
 {
     const cJSON *id = cJSON_IsArray(pair) ? pair->child : NULL, *logit = id ? id->next : NULL;
@@ -29,7 +27,7 @@ static hm_status parse_top(struct hm_log_reader *r, const struct hm_place *place
     TRY(hm_field_array(place, r->json, "top", most, most, &array, &step->top_count));
     TRY(hm_log_reuse(place, &r->top, step->top_count, sizeof *top, &top));
     for (const cJSON *c = array->child; c; c = c->next, i++)
-        TRY(parse_logit(place, "top", c, r->header.target.vocab, &top[i]));
+        TRY(hm_log_parse_logit(place, "top", c, r->header.target.vocab, &top[i]));
     step->top = top;
     return HM_OK;
 }
@@ -50,123 +48,30 @@ static hm_status parse_row(const struct hm_place *place, const cJSON *in, const 
     return HM_OK;
 }
 
-// [a, s].
-static hm_status parse_tied(const struct hm_place *place, const cJSON *in, const char *key, uint32_t out[2])
+static hm_status parse_optional(const struct hm_place *place, const cJSON *in, const char *key, bool *present,
+                                struct hm_ival *out)
 {
-    const cJSON *array;
-    size_t count, i = 0;
-    int64_t number;
-    TRY(hm_field_array(place, in, key, 2, 2, &array, &count));
-    for (const cJSON *c = array->child; c; c = c->next) {
-        if (!hm_value_integer(c, 0, UINT32_MAX, &number)) return hm_place_mismatch(place, key, "two counts", c);
-        out[i++] = (uint32_t)number;
-    }
+    *present = hm_field_find(in, key) != NULL;
+    return *present ? hm_field_ival(place, in, key, out) : HM_OK;
+}
+
+static hm_status parse_divergences(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
+{
+    const cJSON *object;
+    size_t count = r->header.divergence_count;
+    if (count == 0 || !step->has_draft) return HM_OK;
+    TRY(hm_field_object(place, r->json, "divergences", &object));
+    const struct hm_place inside = hm_place_inside(place, "divergences", -1);
+    for (size_t i = 0; i < count; i++)
+        TRY(hm_field_ival(&inside, object, r->header.divergences[i], &step->divergence[i]));
+    step->has_divergences = true;
     return HM_OK;
 }
 
-static hm_status parse_distances(const struct hm_place *place, const cJSON *in, int64_t vocab, struct hm_record_claim *out)
+static hm_status parse_row_figures(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
 {
-    struct hm_level *level = &out->level;
-    TRY(hm_field_ival(place, in, "klf", &level->klf));
-    TRY(hm_field_ival(place, in, "klr", &level->klr));
-    TRY(hm_field_ival(place, in, "tv", &level->tv));
-    out->has_distances = true;
-    out->has_level = out->k >= 1 && out->k <= vocab - out->m;
-    if (!out->has_level) return HM_OK;
-    TRY(hm_field_ival(place, in, "level_f", &level->level_f));
-    TRY(hm_field_ival(place, in, "level_r", &level->level_r));
-    TRY(parse_tied(place, in, "tied_f", level->tied_f));
-    return parse_tied(place, in, "tied_r", level->tied_r);
-}
-
-static hm_status parse_margin(const struct hm_place *place, const cJSON *in, struct hm_record_claim *out)
-{
-    const cJSON *margin;
-    TRY(hm_field_object(place, in, "margin", &margin));
-    const struct hm_place inside = hm_place_inside(place, "margin", -1);
-    TRY(hm_field_ival(&inside, margin, "gap", &out->margin.gap));
-    TRY(hm_field_ival(&inside, margin, "klf", &out->margin.klf));
-    TRY(hm_field_ival(&inside, margin, "klr", &out->margin.klr));
-    TRY(hm_field_ival(&inside, margin, "tv", &out->margin.tv));
-    out->has_margin = true;
-    return HM_OK;
-}
-
-static hm_status parse_verdicts(const struct hm_place *place, const cJSON *in, struct hm_record_claim *out)
-{
-    static const char *const divergences[] = {"klf", "klr", "tv"};
-    const cJSON *certified = cJSON_GetObjectItemCaseSensitive(in, "certified");
-    int which;
-    if (cJSON_IsNull(certified)) return hm_field_string(place, in, "why", &out->why);
-    if (!cJSON_IsObject(certified)) return hm_place_mismatch(place, "certified", "an object or null", certified);
-    const struct hm_place inside = hm_place_inside(place, "certified", -1);
-    for (size_t i = 0; i < 3; i++) {
-        TRY(hm_field_choice(&inside, certified, divergences[i], CERTIFIED, 5, &which));
-        out->certified[i] = (enum hm_certified)which;
-    }
-    TRY(hm_field_choice(place, in, "covered", VERDICTS, 3, &which));
-    out->covered = (enum hm_verdict)which;
-    out->has_verdicts = true;
-    return HM_OK;
-}
-
-static hm_status parse_edge(const struct hm_place *place, const cJSON *in, int64_t vocab, struct hm_record_claim *out)
-{
-    const cJSON *edge, *side;
-    size_t count, i = 0;
-    TRY(hm_field_array(place, in, "edge", 2, 2, &edge, &count));
-    for (side = edge->child; side; side = side->next, i++)
-        if (!cJSON_IsNull(side)) TRY(parse_logit(place, "edge", side, vocab, &out->edge[i]));
-    return HM_OK;
-}
-
-static hm_status parse_claim(const struct hm_log_reader *r, const struct hm_place *place, const cJSON *in, size_t index,
-                             bool is_step, struct hm_record_claim *out)
-{
-    static const char *const sources[] = {"fixed", "tree"};
-    const struct hm_record_header *h = &r->header;
-    int64_t vocab = h->target.vocab, m = h->m[index % h->m_count];
-    const char *rule = h->claims[index / h->m_count];
-    int which;
-    *out = (struct hm_record_claim){.m_tree = m == HM_M_TREE};
-    if (!cJSON_IsObject(in)) return hm_place_mismatch(place, "rule", "a claim", in);
-    TRY(hm_field_string(place, in, "rule", &out->rule));
-    if (strcmp(out->rule, rule) != 0)
-        return hm_place_mismatch(place, "rule", rule, cJSON_GetObjectItemCaseSensitive(in, "rule"));
-    TRY(hm_field_choice(place, in, "m_from", &sources[out->m_tree], 1, &which));
-    TRY(hm_field_integer(place, in, "m", out->m_tree ? 0 : m, out->m_tree ? INT32_MAX : m, &out->m));
-    TRY(hm_field_integer(place, in, "k", 0, vocab, &out->k));
-    TRY(parse_edge(place, in, vocab, out));
-    if (is_step) {
-        TRY(hm_field_choice(place, in, "accepts", VERDICTS, 3, &which));
-        out->accepts = (enum hm_verdict)which;
-        out->has_accepts = true;
-    }
-    if (out->m > 0) TRY(parse_distances(place, in, vocab, out));
-    if (hm_field_find(in, "margin")) TRY(parse_margin(place, in, out));
-    out->has_radius = hm_field_find(in, "radius") != NULL;
-    if (out->has_radius) TRY(hm_field_ival(place, in, "radius", &out->radius));
-    return parse_verdicts(place, in, out);
-}
-
-static hm_status parse_claims(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step, bool is_step)
-{
-    const cJSON *array;
-    struct hm_record_claim *claims;
-    size_t want = r->header.claim_count * r->header.m_count, i = 0;
-    TRY(hm_field_array(place, r->json, "claims", want, want, &array, &step->claim_count));
-    TRY(hm_log_reuse(place, &r->claims, want, sizeof *claims, &claims));
-    for (const cJSON *c = array->child; c; c = c->next, i++) {
-        const struct hm_place inside = hm_place_inside(place, "claims", (long)i);
-        TRY(parse_claim(r, &inside, c, i, is_step, &claims[i]));
-    }
-    step->claims = claims;
-    return HM_OK;
-}
-
-static hm_status parse_row_figures(const struct hm_place *place, const cJSON *in, int64_t vocab, struct hm_record_step *step)
-{
-    TRY(hm_field_integer(place, in, "support", 1, vocab, &step->support));
+    const cJSON *in = r->json;
+    bool has_ratio;
     TRY(hm_field_ival(place, in, "lse", &step->lse));
     TRY(hm_field_ival(place, in, "entropy", &step->entropy));
     step->has_draft = hm_field_find(in, "kl_pq") != NULL;
@@ -175,9 +80,24 @@ static hm_status parse_row_figures(const struct hm_place *place, const cJSON *in
         TRY(hm_field_ival(place, in, "kl_qp", &step->kl_qp));
         TRY(hm_field_ival(place, in, "tv", &step->tv));
     }
-    step->has_regret = hm_field_find(in, "regret") != NULL;
-    if (step->has_regret) TRY(hm_field_ival(place, in, "regret", &step->regret));
-    return HM_OK;
+    TRY(parse_optional(place, in, "regret", &step->has_regret, &step->regret));
+    TRY(parse_optional(place, in, "standard_accept", &step->has_standard_accept, &step->standard_accept));
+    TRY(parse_optional(place, in, "e", &step->has_e, &step->e));
+    TRY(parse_optional(place, in, "ratio", &has_ratio, &step->ratio));
+    if (step->has_e != has_ratio)
+        return hm_place_fail(place, has_ratio ? "e" : "ratio", HM_FORMAT, "`e` and `ratio` together", "one of them");
+    return parse_divergences(r, place, step);
+}
+
+// What steps, nodes and audit rows share.
+static hm_status parse_common(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step,
+                              bool has_token)
+{
+    TRY(parse_row(place, r->json, "row", &step->row));
+    TRY(parse_row(place, r->json, "draft_row", &step->draft_row));
+    TRY(parse_top(r, place, step));
+    TRY(parse_row_figures(r, place, step));
+    return hm_log_parse_claims(r, place, step, has_token);
 }
 
 // Where the token came from: t without gaps, the node inside its round.
@@ -213,7 +133,7 @@ hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *plac
     struct hm_record_step *step = &r->step_record;
     const cJSON *in = r->json;
     bool is_step = kind == HM_RECORD_STEP;
-    *step = (struct hm_record_step){.t = -1, .token = -1, .round = -1, .child = -1, .text = ""};
+    *step = (struct hm_record_step){.index = -1, .t = -1, .token = -1, .round = -1, .child = -1, .text = ""};
     if (r->sequence < 0) return hm_place_fail(place, "kind", HM_FORMAT, "a sequence before its steps", "none");
     TRY(hm_field_integer(place, in, "sequence", r->sequence, r->sequence, &step->sequence));
     if (is_step) TRY(parse_place(r, place, step));
@@ -221,11 +141,8 @@ hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *plac
     else TRY(hm_field_integer(place, in, "round", r->round, r->round, &step->round));
     TRY(hm_field_integer(place, in, "node", 0, step->round < 0 ? 0 : r->nodes - 1, &step->node));
     TRY(hm_field_integer(place, in, "depth", 0, HM_MOST_INTEGER, &step->depth));
-    TRY(parse_row(place, in, "row", &step->row));
-    TRY(parse_row(place, in, "draft_row", &step->draft_row));
-    TRY(parse_top(r, place, step));
-    TRY(parse_row_figures(place, in, r->header.target.vocab, step));
-    TRY(parse_claims(r, place, step, is_step));
+    TRY(hm_field_integer(place, in, "support", 1, r->header.target.vocab, &step->support));
+    TRY(parse_common(r, place, step, is_step));
     if (is_step) {
         r->t = step->t;
         r->finished = step->finish != HM_FINISH_NONE;
@@ -233,5 +150,20 @@ hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *plac
     } else {
         r->node_records++;
     }
+    return HM_OK;
+}
+
+hm_status hm_log_parse_row(struct hm_log_reader *r, const struct hm_place *place)
+{
+    struct hm_record_step *step = &r->step_record;
+    const cJSON *in = r->json;
+    *step = (struct hm_record_step){.sequence = -1, .t = -1, .token = -1, .round = -1, .node = -1, .child = -1, .text = ""};
+    if (!r->header.audit) return hm_place_fail(place, "kind", HM_FORMAT, "a row in audits only", "another header");
+    TRY(hm_field_integer(place, in, "index", r->index + 1, HM_MOST_INTEGER, &step->index));
+    bool has_token = hm_field_find(in, "token") != NULL;
+    if (has_token) TRY(hm_field_integer(place, in, "token", 0, r->header.target.vocab - 1, &step->token));
+    TRY(parse_common(r, place, step, has_token));
+    r->index = step->index;
+    r->rows++;
     return HM_OK;
 }

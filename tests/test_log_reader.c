@@ -175,7 +175,7 @@ static const struct {
     {"duplicate-key", "line 6: key \"t\" appears twice in one object"},
     {"empty", "line 1: kind: expected a header record, found an empty file"},
     {"end-counts", "line 14: steps: expected 7, found 8"},
-    {"kind-unknown", "line 2: kind: expected \"sequence\" or \"round\" or \"step\" or \"node\" or \"end\", found \"turn\""},
+    {"kind-unknown", "line 2: kind: expected \"sequence\" or \"round\" or \"step\" or \"node\" or \"row\" or \"end\", found \"turn\""},
     {"klf-missing", "line 5: claims[1].klf: expected [lower, upper] of hexadecimal floats, found nothing"},
     {"level-missing", "line 5: claims[0].level_f: expected [lower, upper] of hexadecimal floats, found nothing"},
     {"logq-number", "line 4: logq: expected hexadecimal floats or \"-inf\", found -1"},
