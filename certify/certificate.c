@@ -121,7 +121,10 @@ hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out
     out->has_draft = true;
     status = cover(query, out, decided, err);
     if (status == HM_OK) status = certify(query, out, decided, err);
-    return status;
+    out->has_restricted = query->draft->support < query->draft->vocab;
+    if (status || !out->has_restricted) return status;
+    enum hm_certified before = !out->applies ? HM_CERT_INAPPLICABLE : decided == HM_UNDECIDED ? HM_CERT_UNDECIDED : HM_CERT_YES;
+    return hm_claim_restrict(query, out->k, before, &out->restricted, err);
 }
 
 bool hm_claim_certified(const struct hm_claim *claim)

@@ -30,8 +30,10 @@ hm_status hm_claim_below(struct hm_row *p, struct hm_row *q, size_t k, size_t m,
 hm_status hm_claim_attains(struct hm_row *p, struct hm_row *q, size_t k, size_t m, enum hm_which which, bool *out,
                            struct hm_error *err);
 
-// theory.md §4: the forward certificate on the draft vocabulary. k: |A| on the whole vocabulary.
-hm_status hm_claim_restrict(const struct hm_claim_query *query, size_t k, struct hm_restricted *out, struct hm_error *err);
+// theory.md §4: the certificates on the support of q. k: |A| on the whole vocabulary; before: INAPPLICABLE or UNDECIDED
+// where that is the answer whatever the figures are, else YES.
+hm_status hm_claim_restrict(const struct hm_claim_query *query, size_t k, enum hm_certified before,
+                            struct hm_restricted *out, struct hm_error *err);
 
 // theory.md §6: the stability radius of the decision about a token (`accepted` or not) of a row with |A| = k.
 hm_status hm_claim_radius(const struct hm_rule *rule, struct hm_row *row, int32_t token, bool accepted,

@@ -3,6 +3,7 @@ list(APPEND HALLMARK_SOURCES
   certify/certificate_identity.c
   certify/certificate_level.c
   certify/certificate_radius.c
+  certify/certificate_restricted.c
   certify/certificate_verdict.c
   certify/draw.c
   certify/philox.c
