@@ -30,11 +30,21 @@ static double before(double x) // the next double below
     return x;
 }
 
-// The error of a sum is a double, found by six additions (Knuth); NaN when one of them overflows.
+// The same for a finite x other than 0, or x itself: without a branch, for the sign of an error is a coin.
+static double before_if(bool rounded_up, double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits -= (int64_t)rounded_up * (x > 0 ? 1 : -1);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// The error of a sum is a double, found by six additions (Knuth); NaN when one of them overflows. A sum of 0 is exact.
 static double add_down(double a, double b)
 {
     double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
-    if (error >= 0) return sum;
+    if (error - error == 0) return before_if(error < 0, sum);
     if (fabs(sum) == INFINITY && (fabs(a) == INFINITY || fabs(b) == INFINITY)) return sum;
     return before(sum);
 }
@@ -54,7 +64,7 @@ static double mul_down(double a, double b)
     if (a == 0 || b == 0 || fabs(a) == INFINITY || fabs(b) == INFINITY) return product; // exact, or NaN
     if (product == 0) return (a < 0) != (b < 0) ? -0x1p-1074 : 0;
     if (fabs(product) < error_is_exact || fabs(product) == INFINITY) return before(product);
-    return __builtin_fma(a, b, -product) >= 0 ? product : before(product);
+    return before_if(__builtin_fma(a, b, -product) < 0, product);
 }
 
 static double mul_up(double a, double b)
@@ -68,7 +78,7 @@ static double div_down(double a, double b) // b > 0
     if (a == 0 || fabs(a) == INFINITY || b == INFINITY) return quotient;
     if (quotient == 0) return a < 0 ? -0x1p-1074 : 0;
     if (fabs(a) < error_is_exact || fabs(quotient) < DBL_MIN || fabs(quotient) == INFINITY) return before(quotient);
-    return __builtin_fma(-quotient, b, a) >= 0 ? quotient : before(quotient);
+    return before_if(__builtin_fma(-quotient, b, a) < 0, quotient);
 }
 
 static double div_up(double a, double b)
