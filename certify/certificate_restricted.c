@@ -173,7 +173,7 @@ static void variation(const struct restriction *r, struct values *v)
     for (size_t i = 0; i < 3; i++) hm_mpi_init(work[i], precision);
     hm_weight(r->whole->weights, (size_t)r->first[0], &t);
     two_sides(r, v, &t, &gained, &lost);
-    v->least = mpfr_greaterequal_p(gained.lo, v->outside.hi);
+    v->least = mpfr_lessequal_p(gained.hi, v->outside.lo);
     crossing(r, v, t.lo);
     mpfr_set(t.hi, t.lo, MPFR_RNDU);
     two_sides(r, v, &t, &gained, &lost);
