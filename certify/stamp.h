@@ -93,9 +93,9 @@ struct hm_log_round {
     const float *logq;             // [nodes]; -INFINITY when unknown
     size_t pool;                   // candidates the selection chose from
     size_t accepted;               // draft tokens accepted before any cut (expected_accept at temperature 0)
-    const float *const *target_rows; // [nodes], the rows of nodes that have children, copied; NULL: not known, and
-                                   // expected_accept is null at temperature > 0 (docs/theory.md §7)
-    const size_t *supports;        // [nodes], of those rows after the processors; NULL with target_rows == NULL
+    const float *target_rows;      // [nodes][target vocab], for expected_accept under match at temperature > 0 with all
+                                   // nodes in the log (docs/theory.md §7); NULL: it is null. Rows that it needs, those
+                                   // of nodes with children, are copied
     double draft_seconds, verify_seconds; // into `run`
 };
 

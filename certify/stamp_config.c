@@ -81,10 +81,14 @@ hm_status hm_stamp_config_set(struct hm_stamp_config *config, const struct hm_st
     *config = (struct hm_stamp_config){0};
     hm_rational_init(&config->temperature);
     hm_rational_init(&config->certify_temperature);
+    hm_rational_init(&config->top_p);
+    hm_rational_set_int(&config->top_p, 1, 1);
     hm_status rc = check_header(header, err);
     if (rc) return rc;
     hm_rational_set(&config->temperature, header->temperature);
     hm_rational_set(&config->certify_temperature, header->certify_temperature);
+    if (header->top_p) hm_rational_set(&config->top_p, header->top_p);
+    config->top_k = header->top_k;
     config->vocab = header->target->vocab;
     config->top = header->top;
     config->margin = header->margin;
@@ -116,4 +120,5 @@ void hm_stamp_config_clear(struct hm_stamp_config *config)
     free(config->m);
     hm_rational_clear(&config->temperature);
     hm_rational_clear(&config->certify_temperature);
+    hm_rational_clear(&config->top_p);
 }

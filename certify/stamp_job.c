@@ -2,6 +2,7 @@
 #include "certify/stamp_record.h"
 
 #include "base/memory.h"
+#include "certify/row_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,6 @@ void hm_stamp_job_free(void *pointer)
     hm_line_free(&job->line);
     free(job->rows);
     free(job->row_of);
-    free(job->supports);
     free(job->tokens);
     free(job->logq);
     free(job->text);
@@ -68,7 +68,7 @@ static size_t mark(const struct hm_log_round *round, const struct hm_stamp_confi
         size_t parent = (size_t)round->parent[i];
         depth[i] = depth[parent] + 1;
         if ((config->cap && depth[i] > config->cap) || row_of[parent]) continue;
-        row_of[parent] = round->target_rows[parent];
+        row_of[parent] = round->target_rows + parent * config->vocab;
         count++;
     }
     return count;
@@ -95,11 +95,9 @@ static bool copy_rows(struct hm_stamp_job *job, const struct hm_log_round *from,
 {
     size_t *depth = hm_calloc(from->nodes, sizeof *depth), count = 0, vocab = config->vocab;
     job->row_of = hm_calloc(from->nodes, sizeof *job->row_of);
-    job->supports = hm_calloc(from->nodes, sizeof *job->supports);
-    if (depth && job->row_of && job->supports) {
+    if (depth && job->row_of) {
         count = mark(from, config, job->row_of, depth);
         job->rows = rows_new(count, config);
-        memcpy(job->supports, from->supports, from->nodes * sizeof *job->supports);
     }
     free(depth);
     if (!job->rows) return false;
@@ -125,7 +123,6 @@ static bool copy_round(struct hm_stamp_job *job, const struct hm_log_round *from
     to->token = memcpy(job->tokens + n, from->token, n * sizeof *job->tokens);
     to->logq = memcpy(job->logq, from->logq, n * sizeof *job->logq);
     to->target_rows = NULL;
-    to->supports = NULL;
     return !wants_rows(from, config) || copy_rows(job, from, config);
 }
 
@@ -137,4 +134,11 @@ struct hm_stamp_job *hm_stamp_job_round(const struct hm_log_round *round, const 
     if (copy_round(job, round, config)) return job;
     hm_stamp_job_free(job);
     return NULL;
+}
+
+void hm_stamp_count_questions(struct hm_stamp_job *job, const struct hm_row *row)
+{
+    if (!row) return;
+    job->decisions += row->filter.answered + row->filter.undecided;
+    job->filter_undecided += row->filter.undecided;
 }

@@ -37,20 +37,6 @@ static hm_status check_current(const struct hm_stamp_order *order, const char *w
     return expect(what, (int64_t)order->sequences - 1, sequence, err);
 }
 
-// Rows for expected_accept: of every node that has children.
-static hm_status check_round_rows(const struct hm_log_round *round, size_t vocab, struct hm_error *err)
-{
-    if (!round->supports) return hm_fail(err, HM_USAGE, "round: target rows without their supports");
-    for (size_t i = 1; i < round->nodes; i++) {
-        size_t parent = (size_t)round->parent[i], support = round->supports[parent];
-        if (!round->target_rows[parent])
-            return hm_fail(err, HM_USAGE, "round: target row of node %zu: expected one, as it has children", parent);
-        if (support < 1 || support > vocab)
-            return hm_fail(err, HM_RANGE, "round: support of node %zu: expected 1 to %zu, found %zu", parent, vocab, support);
-    }
-    return HM_OK;
-}
-
 hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
                                struct hm_error *err)
 {
@@ -69,7 +55,6 @@ hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log
             rc = hm_fail(err, HM_RANGE, "round: logq of node %zu: expected a number or -inf, found %f", i,
                          (double)round->logq[i]);
     }
-    if (!rc && round->target_rows) rc = check_round_rows(round, vocab, err);
     if (rc) return rc;
     order->rounds++;
     order->nodes = round->nodes;

@@ -18,6 +18,8 @@ struct hm_stamp_config {
     bool margin, universal, all_nodes, audit;
     bool relaxed;            // acceptance is a rule: steps carry their regret
     bool greedy;             // temperature 0
+    size_t top_k;            // processors: 0 is off
+    struct hm_rational top_p; // 1 is off
     size_t cap;              // most tokens accepted in a round; 0: no limit
     bool has_draft;
     bool keep_rows, hash_rows; // keep implies hash
@@ -63,13 +65,12 @@ struct hm_stamp_job {
     enum hm_stamp_kind kind;
     struct hm_line line;           // of a sequence: complete; of the others: made by a worker
     union {
-        struct hm_log_step step;   // STEP, NODE and ROW (an audit's row is a node without a place)
+        struct hm_log_step step;   // STEP, NODE and ROW
         struct hm_log_round round; // ROUND
     } record;
     uint64_t index;                // of a ROW
     float *rows;                   // the target row, then the draft row if there is one; of a ROUND: the rows it needs
     const float **row_of;          // of a ROUND: [nodes] into `rows`, or NULL
-    size_t *supports;              // of a ROUND: [nodes], or NULL
     int32_t *tokens;               // children; of a ROUND: parents, then tokens
     float *logq;                   // of a ROUND
     char *text;
@@ -81,7 +82,10 @@ struct hm_stamp_job {
 
 void hm_stamp_job_free(void *job); // NULL is allowed
 
-// A job for a copy of a step, node or audit row; counts: rule_count * m_count. NULL: no memory.
+// Adds the questions that a row was asked; row NULL: none.
+void hm_stamp_count_questions(struct hm_stamp_job *job, const struct hm_row *row);
+
+// A job with a copy of a step, node or audit row (an audit's row is a node without a place). NULL: no memory.
 struct hm_stamp_job *hm_stamp_job_step(enum hm_stamp_kind kind, const struct hm_log_step *step,
                                        const struct hm_stamp_config *config);
 

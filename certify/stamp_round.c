@@ -42,10 +42,13 @@ static hm_status descend(struct hm_stamp_job *job, const struct hm_stamp_config 
 {
     const struct hm_log_round *round = &job->record.round;
     size_t count = children_of(round, node, w->tokens, w->nodes);
+    size_t support;
     struct hm_row *row;
     hm_status rc = hm_row_open(job->row_of[node], config->vocab, &config->temperature, &row, err);
     if (rc) return rc;
-    rc = hm_sampling_probability(row, job->supports[node], w->tokens, count, w->p, err);
+    rc = hm_row_support(row, config->top_k, &config->top_p, &support, err);
+    if (!rc) rc = hm_sampling_probability(row, support, w->tokens, count, w->p, err);
+    hm_stamp_count_questions(job, row);
     hm_row_close(row);
     for (size_t i = 0; i < count && !rc; i++) {
         struct hm_ival product = widen(w->reach[node].lo * w->p[i].lo, w->reach[node].hi * w->p[i].hi);

@@ -2,7 +2,6 @@
 // claims are in stamp_claim.c.
 #include "certify/stamp_step.h"
 
-#include "certify/row_state.h"
 #include "certify/sampling.h"
 
 #include <inttypes.h>
@@ -196,13 +195,6 @@ static hm_status open_row(const struct hm_stamp_config *config, const float *log
     return rc;
 }
 
-static void count_questions(struct hm_stamp_job *job, const struct hm_row *row)
-{
-    if (!row) return;
-    job->decisions += row->filter.answered + row->filter.undecided;
-    job->filter_undecided += row->filter.undecided;
-}
-
 hm_status hm_stamp_step_line(struct hm_stamp_job *job, const struct hm_stamp_config *config, struct hm_error *err)
 {
     const struct hm_log_step *step = &job->record.step;
@@ -216,8 +208,8 @@ hm_status hm_stamp_step_line(struct hm_stamp_job *job, const struct hm_stamp_con
         name_place(job, place, sizeof place);
         hm_fail_prefix(err, place);
     }
-    count_questions(job, s.target);
-    count_questions(job, s.draft);
+    hm_stamp_count_questions(job, s.target);
+    hm_stamp_count_questions(job, s.draft);
     hm_row_close(s.draft);
     hm_row_close(s.target);
     return rc;

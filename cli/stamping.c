@@ -85,6 +85,7 @@ hm_status hm_stamping_round(struct hm_stamping *s, const struct hm_round_event *
         .logq = event->tree->logq,
         .pool = event->pool,
         .accepted = event->accepted,
+        .target_rows = event->rows,
         .draft_seconds = event->draft_seconds,
         .verify_seconds = event->verify_seconds,
     };

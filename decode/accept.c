@@ -58,3 +58,15 @@ hm_status hm_accept(const struct hm_acceptance *how, const float *row, size_t vo
         if (children[i] == out->token) out->child = (int64_t)i;
     return HM_OK;
 }
+
+hm_status hm_accept_support(const struct hm_acceptance *how, const float *logits, size_t vocab, size_t *support,
+                            struct hm_error *err)
+{
+    struct hm_row *row = NULL;
+    *support = vocab;
+    if (hm_rational_sign(how->temperature) == 0 || (how->top_k == 0 && !how->top_p)) return HM_OK;
+    hm_status rc = hm_row_open(logits, vocab, how->temperature, &row, err);
+    if (!rc) rc = hm_row_support(row, how->top_k, how->top_p, support, err);
+    hm_row_close(row);
+    return rc;
+}

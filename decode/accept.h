@@ -35,6 +35,10 @@ struct hm_decision {
 hm_status hm_accept(const struct hm_acceptance *how, const float *row, size_t vocab, uint32_t sequence, uint32_t t,
                     const int32_t *children, size_t child_count, struct hm_decision *out, struct hm_error *err);
 
+// The support alone: how many tokens the processors leave (vocab when they are off, or at temperature 0).
+hm_status hm_accept_support(const struct hm_acceptance *how, const float *row, size_t vocab, size_t *support,
+                            struct hm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

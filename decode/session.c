@@ -251,7 +251,7 @@ static hm_status emit_step(struct hm_session *s, uint32_t round, size_t i, struc
 }
 
 // Reports the verified nodes that no emitted token was decided at; `emitted` of the visited ones were.
-static hm_status report_nodes(struct hm_session *s, uint32_t round, uint32_t t, size_t emitted, struct hm_error *err)
+static hm_status report_nodes(struct hm_session *s, uint32_t round, size_t emitted, struct hm_error *err)
 {
     hm_status rc = HM_OK;
     for (size_t node = 0; node < s->tree.nodes && !rc; node++) {
@@ -260,9 +260,7 @@ static hm_status report_nodes(struct hm_session *s, uint32_t round, uint32_t t, 
         if (at < emitted) continue;
         struct hm_node_event event = {.round = round, .node = node, .depth = s->tree.depth[node],
                                       .children = s->children, .target_row = s->rows + node * s->vocab};
-        struct hm_decision d;
-        rc = decide(s, event.target_row, t + event.depth, NULL, 0, &d, err);
-        event.support = d.support;
+        rc = hm_accept_support(&s->options.acceptance, event.target_row, s->vocab, &event.support, err);
         event.child_count = hm_tree_children(&s->tree, node, s->children);
         event.draft_row = draft_row(s, node, &event.draft_why);
         if (!rc) rc = s->listener->node(s->listener->user, &event, err);
@@ -307,7 +305,7 @@ static hm_status run_round(struct hm_session *s, uint32_t round, enum hm_stop_re
     for (size_t i = 0; i < visited && !rc && step.stop == HM_STOP_NONE; i++, emitted++)
         rc = emit_step(s, round, i, &step, err);
     count_round(s, emitted, visited, &event);
-    if (!rc && s->listener->node) rc = report_nodes(s, round, t, emitted, err);
+    if (!rc && s->listener->node) rc = report_nodes(s, round, emitted, err);
     if (!rc) rc = hm_cache_commit(s->cache, s->path, visited, err);
     *stop = step.stop;
     return rc;

@@ -221,6 +221,7 @@ static hm_status run_round(struct run *r, struct hm_error *err)
     bool visited[FIXTURE_NODES] = {false};
     size_t path[FIXTURE_NODES], length = 0;
     struct decision decision[FIXTURE_NODES];
+    float rows[FIXTURE_NODES * FIXTURE_VOCAB];
     struct hm_log_step step;
     uint32_t t = r->t;
     grow(r, &tree);
@@ -229,6 +230,10 @@ static hm_status run_round(struct run *r, struct hm_error *err)
         bool capped = r->decode->cap && length >= r->decode->cap;
         decision[length] = decide(r, t + (uint32_t)length, index, token, step.child_count, capped);
         path[length++] = (size_t)node;
+    }
+    for (size_t node = 0; node < tree.nodes; node++) {
+        make_rows(r, tree.context[node]);
+        memcpy(rows + node * r->decode->vocab, r->target, r->decode->vocab * sizeof *rows);
     }
     struct hm_log_round round = {.sequence = r->sequence,
                                  .round = r->round,
@@ -239,6 +244,7 @@ static hm_status run_round(struct run *r, struct hm_error *err)
                                  .logq = tree.logq,
                                  .pool = tree.nodes - 1,
                                  .accepted = length - 1,
+                                 .target_rows = rows,
                                  .draft_seconds = 0.25,
                                  .verify_seconds = 1e-6};
     hm_status rc = hm_stamper_round(r->stamper, &round, err);
