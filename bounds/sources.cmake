@@ -1,4 +1,5 @@
 list(APPEND HALLMARK_SOURCES
+  bounds/arithmetic.c
   bounds/exp_filter.c
   bounds/ival_math.c
   bounds/level.c

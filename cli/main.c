@@ -1,6 +1,8 @@
 // The command line: finds the command and hands over.
 #include "cli/command.h"
 
+#include "bounds/arithmetic.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,6 +53,11 @@ int main(int argc, char **argv)
     keep_standard_streams();
     signal(SIGPIPE, SIG_IGN); // a closed pipe and a size limit are write errors with a message, not a silent death
     signal(SIGXFSZ, SIG_IGN);
+    if (!hm_arithmetic_is_ieee()) { // a preloaded library may have changed it; no enclosure would hold
+        fputs("hallmark: floating point: expected IEEE doubles rounded to nearest with subnormals, found another mode\n",
+              stderr);
+        return HM_EXIT_USAGE;
+    }
     if (argc < 2) {
         usage(stderr);
         return HM_EXIT_USAGE;

@@ -1,2 +1,3 @@
+hallmark_test(arithmetic)
 hallmark_test(ival_math)
 hallmark_test(level)
