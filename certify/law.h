@@ -27,7 +27,7 @@ struct hm_law {
 };
 
 // children: the m tokens of a topk proposal in the order they are tried, distinct; NULL: the first m of q. Unused for
-// iid. m >= 1; rows of one vocabulary and temperature. Exact zeros and ones where the law is trivially p's.
+// iid. 1 <= m <= 1,000,000; rows of one vocabulary and temperature. Exact zeros and ones where the law is trivially p's.
 hm_status hm_law_make(struct hm_row *p, struct hm_row *q, enum hm_proposal proposal, const int32_t *children, size_t m,
                       size_t k, struct hm_law *out, struct hm_error *err);
 

@@ -6,8 +6,10 @@ list(APPEND HALLMARK_SOURCES
   certify/certificate_restricted.c
   certify/certificate_verdict.c
   certify/draw.c
+  certify/law.c
   certify/philox.c
   certify/row.c
+  certify/row_pair.c
   certify/row_distance.c
   certify/row_filter.c
   certify/row_filter_decide.c
