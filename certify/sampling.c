@@ -105,6 +105,12 @@ static hm_status exact_share(struct hm_row *row, const struct selection *whole, 
 
 // ---- the two questions
 
+// Only one token can be drawn.
+static bool is_certain(const struct hm_row *row, size_t support)
+{
+    return support == 1 || row->support == 1;
+}
+
 static hm_status check(const struct hm_row *row, size_t support, int32_t token, struct hm_error *err)
 {
     if (support < 1 || support > row->vocab)
@@ -129,6 +135,10 @@ hm_status hm_sampling_probability(struct hm_row *row, size_t support, const int3
         size_t token = (size_t)tokens[i];
         out[i] = (struct hm_ival){0, 0};
         if (!is_in(row, &whole, token)) continue;
+        if (is_certain(row, support)) {
+            out[i] = (struct hm_ival){1, 1};
+            continue;
+        }
         if (filtered) out[i] = share(hm_filter_enclose(row->filter.weights[token], 1), sum);
         if (filtered && is_narrow(out[i])) continue;
         hm_status status = exact_share(row, &whole, NULL, tokens[i], &out[i], err);
@@ -144,14 +154,14 @@ hm_status hm_sampling_complement(struct hm_row *row, size_t support, int32_t tok
     hm_status status = check(row, support, token, err);
     if (status) return status;
     struct selection whole = select_first(row, support, -1), others = select_first(row, support, token);
-    size_t left = support < row->support ? support : row->support;
-    if (!is_in(row, &whole, (size_t)token)) *out = (struct hm_ival){1, 1};
-    else if (left > 1) {
-        if (hm_filter_ready(row)) {
-            *out = share(filter_sum(row, &others), filter_sum(row, &whole));
-            if (is_narrow(*out)) return HM_OK;
-        }
-        return exact_share(row, &whole, &others, token, out, err);
+    if (!is_in(row, &whole, (size_t)token)) {
+        *out = (struct hm_ival){1, 1};
+        return HM_OK;
     }
-    return HM_OK;
+    if (is_certain(row, support)) return HM_OK;
+    if (hm_filter_ready(row)) {
+        *out = share(filter_sum(row, &others), filter_sum(row, &whole));
+        if (is_narrow(*out)) return HM_OK;
+    }
+    return exact_share(row, &whole, &others, token, out, err);
 }

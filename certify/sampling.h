@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-// p(token) for each of the tokens [count]; exactly 0 outside the first `support` (>= 1) tokens of the order. The row's
-// temperature is the sampling temperature.
+// p(token) for each of the tokens [count]; exactly 0 outside the first `support` (>= 1) tokens of the order, exactly 1
+// for the only one of them that has any weight. The row's temperature is the sampling temperature.
 hm_status hm_sampling_probability(struct hm_row *row, size_t support, const int32_t *tokens, size_t count,
                                   struct hm_ival *out, struct hm_error *err);
 

@@ -120,6 +120,8 @@ hm_status hm_stamp_order_row(struct hm_stamp_order *order, const struct hm_log_r
     if (row->index < order->next_row)
         return hm_fail(err, HM_USAGE, "row: index: expected at least %" PRIu64 ", found %" PRIu64, order->next_row,
                        row->index);
+    if (row->index >= UINT64_C(1) << 53) // what a log can hold
+        return hm_fail(err, HM_RANGE, "row: index: expected less than 2^53, found %" PRIu64, row->index);
     if (!row->target_row) return hm_fail(err, HM_USAGE, "row %" PRIu64 ": expected a target row", row->index);
     if (!row->draft_row != !config->has_draft)
         return hm_fail(err, HM_USAGE, "row %" PRIu64 ": expected %s, as the header has %s draft model", row->index,
