@@ -1,6 +1,11 @@
-// Levels and margins of a row, from bounds/level.h, at the precision they need: see certificate_state.h.
+// Levels and margins of a row: from the filter (bounds/level_filter.h), else from MPFR at the precision they need
+// (bounds/level.h). See certificate_state.h.
 #include "certify/certificate_state.h"
 
+#include "bounds/ival_math.h"
+#include "bounds/level_filter.h"
+
+#include <math.h>
 #include <stdlib.h>
 
 // The mass behind the first n tokens: the total less the head where that keeps 60 bits, else summed term by term.
@@ -46,12 +51,58 @@ hm_status hm_level_at(struct hm_row *row, size_t k, size_t m, mpfr_prec_t precis
 }
 
 // Levels get one more unit at each end, so that a checker finds the balance strictly on its two sides there.
-static void to_doubles(const struct hm_level_values *v, struct hm_level *out)
+static struct hm_ival widened(struct hm_ival v)
 {
-    *out = (struct hm_level){.klf = hm_mpi_ival(&v->klf), .klr = hm_mpi_ival(&v->klr), .tv = hm_mpi_ival(&v->tv),
-                             .level_f = hm_mpi_ival_wide(&v->level_f), .level_r = hm_mpi_ival_wide(&v->level_r),
+    if (isfinite(v.lo)) v.lo = nextafter(v.lo, -INFINITY);
+    if (isfinite(v.hi)) v.hi = nextafter(v.hi, INFINITY);
+    return v;
+}
+
+static struct hm_level as_level(const struct hm_level_ivals *v)
+{
+    return (struct hm_level){.klf = v->klf, .klr = v->klr, .tv = v->tv,
+                             .level_f = widened(v->level_f), .level_r = widened(v->level_r),
                              .tied_f = {(uint32_t)v->tied_f[0], (uint32_t)v->tied_f[1]},
                              .tied_r = {(uint32_t)v->tied_r[0], (uint32_t)v->tied_r[1]}};
+}
+
+static struct hm_level_ivals to_doubles(const struct hm_level_values *v)
+{
+    return (struct hm_level_ivals){.klf = hm_mpi_ival(&v->klf), .klr = hm_mpi_ival(&v->klr), .tv = hm_mpi_ival(&v->tv),
+                                   .level_f = hm_mpi_ival(&v->level_f), .level_r = hm_mpi_ival(&v->level_r),
+                                   .tied_f = {v->tied_f[0], v->tied_f[1]}, .tied_r = {v->tied_r[0], v->tied_r[1]}};
+}
+
+static float logit_of(void *row, size_t rank)
+{
+    return ((struct hm_row *)row)->logits[hm_row_token(row, rank)];
+}
+
+// Sums of the filter's weights, which have a scale of their own, in units of the largest weight.
+static struct hm_ival head_of(void *row, size_t rank)
+{
+    return hm_ival_div(hm_filter_head(row, rank), hm_filter_top(row));
+}
+
+static struct hm_ival tail_of(void *row, size_t rank)
+{
+    return hm_ival_div(hm_filter_tail(row, rank), hm_filter_top(row));
+}
+
+bool hm_level_filtered(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin)
+{
+    if (!hm_filter_ready(row)) return false;
+    struct hm_level_row problem = {.order = row, .logit = logit_of, .head = head_of, .tail = tail_of,
+                                   .total = hm_ival_div(row->filter.total, hm_filter_top(row)), .k = k, .m = m,
+                                   .support = row->support, .top = row->top, .temperature = row->temperature.value};
+    struct hm_level_ivals v;
+    struct hm_margin_ivals g;
+    bool answered = hm_level_filter(&problem, &v, margin ? &g : NULL);
+    if (answered) row->filter.answered++;
+    else row->filter.undecided++;
+    if (answered) *level = as_level(&v);
+    if (answered && margin) *margin = (struct hm_margin){g.gap, g.klf, g.klr, g.tv};
+    return answered;
 }
 
 static bool all_narrow(const struct hm_level_values *v, const struct hm_margin_values *g, bool with_margin)
@@ -65,6 +116,7 @@ static bool all_narrow(const struct hm_level_values *v, const struct hm_margin_v
 hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin,
                         struct hm_error *err)
 {
+    if (hm_level_filtered(row, k, m, level, margin)) return HM_OK;
     hm_status status = HM_OK;
     bool done = false, any = false;
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
@@ -76,7 +128,8 @@ hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level 
         status = hm_level_at(row, k, m, precision, &v, margin ? &g : NULL, &good, err);
         if (status == HM_OK && good) {
             any = true;
-            to_doubles(&v, level);
+            struct hm_level_ivals rounded = to_doubles(&v);
+            *level = as_level(&rounded);
             if (margin)
                 *margin = (struct hm_margin){hm_mpi_ival(&g.gap), hm_mpi_ival(&g.klf), hm_mpi_ival(&g.klr), hm_mpi_ival(&g.tv)};
             done = all_narrow(&v, &g, margin != NULL);

@@ -11,7 +11,10 @@
 hm_status hm_level_at(struct hm_row *row, size_t k, size_t m, mpfr_prec_t precision, struct hm_level_values *level,
                       struct hm_margin_values *margin, bool *good, struct hm_error *err);
 
-// The same at the first precision that makes every enclosure narrow, in doubles. margin may be NULL.
+// The same in double intervals, counted as a question to the row's filter; false: ask MPFR. margin may be NULL.
+bool hm_level_filtered(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin);
+
+// The same in doubles from the filter, else at the first precision that makes every enclosure narrow.
 hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin,
                         struct hm_error *err);
 

@@ -38,7 +38,11 @@ hm_status hm_claim_below(struct hm_row *p, struct hm_row *q, size_t k, size_t m,
     if (divergence.lo == INFINITY || divergence.lo >= bound.hi) *out = HM_CERT_NO;
     else if (bound.lo == INFINITY || divergence.hi < bound.lo) *out = HM_CERT_YES;
     else *out = HM_CERT_UNDECIDED;
-    if (*out != HM_CERT_UNDECIDED) return HM_OK;
+    if (*out != HM_CERT_UNDECIDED) {
+        p->filter.answered++;
+        return HM_OK;
+    }
+    p->filter.undecided++;
     bool attained;
     hm_status status = hm_claim_attains(p, q, k, m, which, &attained, err);
     if (status) return status;
