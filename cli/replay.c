@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_POSITIONS = 1024 };
+enum { FIRST_POSITIONS = 256 };
 
 struct side { // one of the two models
     const char *name; // "target" or "draft"

@@ -4,6 +4,9 @@ foreach(script command_line verify_messages end_to_end)
   set_tests_properties(${script} PROPERTIES TIMEOUT 900)
 endforeach()
 
+# Parts of commands that can be asked by themselves.
+hallmark_test(replay cli/replay.c)
+
 # The package and the example of docs/library.md.
 add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install_check ${CMAKE_BINARY_DIR})
 set_tests_properties(install PROPERTIES TIMEOUT 300)
