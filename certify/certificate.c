@@ -37,6 +37,7 @@ static hm_status place(const struct hm_claim_query *query, struct hm_claim *out,
     hm_status status = hm_rule_count(query->rule, p, &out->k, decided, err);
     if (status) return status;
     out->m = query->m;
+    out->counted = *decided != HM_UNDECIDED;
     out->edge[0] = out->k > 0 ? hm_row_token(p, out->k - 1) : -1;
     out->edge[1] = out->k < p->vocab ? hm_row_token(p, out->k) : -1;
     out->nothing = out->k == 0;

@@ -53,6 +53,7 @@ enum hm_active { HM_ACTIVE_NONE, HM_ACTIVE_EPS, HM_ACTIVE_DELTA };
 // One claim: a rule and an m at one step.
 struct hm_claim {
     size_t m, k;
+    bool counted;                    // k is decided; otherwise it counts the tokens surely in A
     enum hm_verdict accepts;         // is the emitted token in A?
     int32_t edge[2];                 // last accepted, first rejected token; -1 where there is none
     struct hm_level level;           // set when k >= 1 and k + m <= V (see `vacuous`, `nothing`)

@@ -129,6 +129,25 @@ static void add_restricted(struct hm_line *line, const struct hm_restricted *r)
     hm_line_bytes(line, "}", 1);
 }
 
+static hm_status add_laws(struct hm_stamp_scene *s, const struct hm_claim_query *query, const struct hm_claim *claim)
+{
+    static const char *const names[] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
+    bool begun = false;
+    for (int i = 0; i < 2; i++) {
+        struct hm_law law;
+        if (!s->config->law[i]) continue;
+        hm_status rc = hm_law_make(s->target, s->draft, (enum hm_proposal)i, query->children, query->m, claim->k, &law, s->err);
+        if (rc) return rc;
+        hm_line_format(s->line, "%s\"%s\":{\"accept\":", begun ? "," : ",\"laws\":{", names[i]);
+        hm_line_ival(s->line, law.accept);
+        hm_line_member(s->line, "e", law.e);
+        hm_line_bytes(s->line, "}", 1);
+        begun = true;
+    }
+    if (begun) hm_line_bytes(s->line, "}", 1);
+    return HM_OK;
+}
+
 static unsigned count_undecided(const enum hm_certified certified[3])
 {
     unsigned count = 0;
@@ -174,7 +193,8 @@ hm_status hm_stamp_add_claim(struct hm_stamp_scene *s, size_t rule, uint32_t m_a
     if (query.m > 0) add_bounds(s, &claim);
     add_certified(s, &claim, query.m);
     if (query.m > 0 && claim.has_restricted) add_restricted(line, &claim.restricted);
+    if (query.m > 0 && claim.has_draft && claim.counted) rc = add_laws(s, &query, &claim);
     hm_line_bytes(line, "}", 1);
     tally(s, &claim, query.m, out);
-    return HM_OK;
+    return rc;
 }

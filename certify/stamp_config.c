@@ -93,6 +93,8 @@ hm_status hm_stamp_config_set(struct hm_stamp_config *config, const struct hm_st
     config->top = header->top;
     config->margin = header->margin;
     config->universal = header->universal;
+    config->law[HM_PROPOSAL_IID] = header->law_iid;
+    config->law[HM_PROPOSAL_TOPK] = header->law_topk;
     config->all_nodes = header->all_nodes;
     config->audit = header->audit;
     config->cap = cap_of(header->traversal);

@@ -3,6 +3,7 @@
 #ifndef HM_CERTIFY_STAMP_RECORD_H
 #define HM_CERTIFY_STAMP_RECORD_H
 
+#include "certify/law.h"
 #include "certify/log_json.h"
 #include "certify/stamp.h"
 
@@ -13,6 +14,7 @@ struct hm_stamp_config {
     size_t rule_count;
     uint32_t *m;             // [m_count]
     size_t m_count;
+    bool law[2];             // by enum hm_proposal
     struct hm_rational temperature, certify_temperature;
     size_t vocab, top;
     bool margin, universal, all_nodes, audit;

@@ -117,6 +117,8 @@ static hm_status add_figures(struct hm_stamp_scene *s)
     bool relaxed = s->config->relaxed && s->kind == HM_STAMP_STEP;
     if (!rc && relaxed) rc = hm_row_regret(s->target, s->step->token, &regret, s->err);
     if (!rc && relaxed) hm_line_member(s->line, "regret", regret);
+    if (!rc && s->draft && (s->config->law[0] || s->config->law[1]))
+        hm_line_member(s->line, "standard_accept", s->distance.standard_accept);
     if (!rc && relaxed && !s->config->greedy) rc = add_law_of_token(s);
     return rc;
 }

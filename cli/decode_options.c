@@ -10,7 +10,7 @@
 enum flag {
     MODEL = 256, DRAFT, DRAFTER, PROMPT, PROMPT_FILE, PROMPTS, LIMIT, MAX_TOKENS, CONTEXT, TEMPERATURE, TOP_K, TOP_P, SEED,
     STOP, TREE_BUDGET, TREE_WIDTH, TREE_DEPTH, SELECT, TRAVERSE, ACCEPT, CERTIFY, M, MARGIN, CERTIFY_TEMPERATURE,
-    CERTIFY_NODES, LOG, KEEP_ROWS, HASH_ROWS, THREADS, DEVICE, CHAT, SYSTEM, CHECK, JSON, QUIET, IGNORE_EOS, HELP
+    CERTIFY_NODES, LAW, CERTIFY_THREADS, LOG, KEEP_ROWS, HASH_ROWS, THREADS, DEVICE, CHAT, SYSTEM, CHECK, JSON, QUIET, IGNORE_EOS, HELP
 };
 
 static const struct option flags[] = {
@@ -39,6 +39,8 @@ static const struct option flags[] = {
     {"margin", no_argument, NULL, MARGIN},
     {"certify-temperature", required_argument, NULL, CERTIFY_TEMPERATURE},
     {"certify-nodes", required_argument, NULL, CERTIFY_NODES},
+    {"law", required_argument, NULL, LAW},
+    {"certify-threads", required_argument, NULL, CERTIFY_THREADS},
     {"log", required_argument, NULL, LOG},
     {"keep-rows", no_argument, NULL, KEEP_ROWS},
     {"hash-rows", no_argument, NULL, HASH_ROWS},
@@ -124,6 +126,8 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
     case CERTIFY: o->certified = true; return hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
     case M: o->certified = true; return hm_flag_add_m(text, true, o->m, &o->m_count, err);
     case MARGIN: o->certified = o->margin = true; return HM_OK;
+    case LAW: o->certified = true; return hm_flag_law(text, &o->law_iid, &o->law_topk, err);
+    case CERTIFY_THREADS: return hm_flag_size("certify-threads", text, 1, 256, &o->certify_threads, err);
     case CERTIFY_TEMPERATURE: return hm_flag_temperature("certify-temperature", text, true, &o->certify_temperature, err);
     case CERTIFY_NODES: o->all_nodes = strcmp(text, "all") == 0; return hm_flag_one_of("certify-nodes", text, nodes, err);
     case LOG: o->certified = true; o->log = text; return HM_OK;
@@ -178,7 +182,8 @@ static hm_status settle(struct hm_decode_options *o, struct hm_error *err)
 
 static void set_defaults(struct hm_decode_options *o)
 {
-    *o = (struct hm_decode_options){.max_tokens = 128, .width = 4, .depth = 4, .budget = 16, .match = true};
+    *o = (struct hm_decode_options){
+        .max_tokens = 128, .width = 4, .depth = 4, .budget = 16, .certify_threads = 1, .match = true};
     hm_rational_init(&o->temperature);
     hm_rational_init(&o->top_p);
     hm_rational_init(&o->certify_temperature);

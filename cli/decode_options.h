@@ -29,7 +29,9 @@ struct hm_decode_options {
     uint32_t m[HM_MOST_M];
     size_t m_count;
     bool certified;                                // certificates are wanted: --log or one of the flags about them
-    bool margin, all_nodes, keep_rows, hash_rows;
+    bool margin;                                   // margin-only and rule-universal bounds
+    bool law_iid, law_topk, all_nodes, keep_rows, hash_rows;
+    size_t certify_threads;
     const char *log;
     size_t threads;                                // 0: one per core
     bool chat, check, json, quiet, ignore_eos;

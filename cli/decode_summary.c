@@ -101,6 +101,10 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
     cJSON_AddNumberToObject(s, "tokens_per_second", ratio((double)c->tokens, c->seconds));
     if (stamps->counts) {
         cJSON_AddNumberToObject(s, "certify_processor_seconds", stamps->seconds);
+        cJSON_AddNumberToObject(s, "hash_processor_seconds", stamps->hash_seconds);
+        cJSON *filter = cJSON_AddObjectToObject(s, "filter");
+        cJSON_AddNumberToObject(filter, "decisions", (double)stamps->decisions);
+        cJSON_AddNumberToObject(filter, "undecided", (double)stamps->filter_undecided);
         cJSON_AddNumberToObject(s, "undecided", (double)stamps->undecided);
         add_claims(s, o, stamps);
     }
@@ -192,7 +196,13 @@ static double log_bytes(const char *path)
 
 static void print_log(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps, bool interrupted)
 {
-    if (stamps->counts) fprintf(stderr, "certify    %.2f s of processor time beside the decode\n", stamps->seconds);
+    if (stamps->counts) {
+        fprintf(stderr, "certify    %.2f s of processor time beside the decode\n", stamps->seconds);
+        if (o->keep_rows || o->hash_rows)
+            fprintf(stderr, "hash       %.2f s of processor time, SHA-256 of the rows\n", stamps->hash_seconds);
+        fprintf(stderr, "filter     exact questions: %llu, %llu left to MPFR\n", (unsigned long long)stamps->decisions,
+                (unsigned long long)stamps->filter_undecided);
+    }
     if (!o->log) return;
     fprintf(stderr, "log        %s, %.1f MB%s\n", o->log, 1e-6 * log_bytes(o->log), o->keep_rows ? " with its rows" : "");
     if (interrupted) fprintf(stderr, "           it ends where it was interrupted; what is there can be proved:\n");

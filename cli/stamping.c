@@ -46,6 +46,9 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .m = options->m,
         .m_count = options->m_count,
         .margin = options->margin,
+        .universal = options->margin,
+        .law_iid = options->law_iid,
+        .law_topk = options->law_topk,
         .acceptance = options->match ? NULL : &options->acceptance,
         .temperature = &options->temperature,
         .certify_temperature = &options->certify_temperature,
@@ -68,7 +71,10 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .row_source = "verify",
     };
     struct hm_stamp_options stamp = {
-        .path = options->log, .keep_rows = options->keep_rows, .hash_rows = options->hash_rows};
+        .path = options->log,
+                                     .keep_rows = options->keep_rows,
+                                     .hash_rows = options->hash_rows,
+                                     .threads = (unsigned)options->certify_threads};
     *out = (struct hm_stamping){0};
     return hm_stamper_open(&stamp, &header, &out->stamper, err);
 }

@@ -286,7 +286,7 @@ static void check_header(const struct reading *r, const cJSON *line)
 {
     const struct decode *d = r->decode;
     check_keys(line,
-               "hallmark kind claims m margin universal acceptance temperature certify_temperature processors proposal budget "
+               "hallmark kind claims m margin universal laws acceptance temperature certify_temperature processors proposal budget "
                "rng top nodes target draft tokenizer_sha256 decoder numerics rows run chain");
     assert_true(integer_at(line, "hallmark") == 1);
     assert_string_equal(string_at(line, "rng"), "philox4x32-10");

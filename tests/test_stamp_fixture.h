@@ -15,7 +15,7 @@ struct decode {
     const char *certify_temperature; // NULL: "1"
     size_t top_k;
     const char *top_p; // NULL: off
-    bool margin, all_nodes, no_draft;
+    bool margin, universal, laws, all_nodes, no_draft;
     size_t width, depth, budget, cap; // cap 0: exhaustive
     size_t sequences, tokens;         // of each sequence; token 0 ends one early
     uint64_t seed;
