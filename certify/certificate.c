@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "certify/certificate_state.h"
+#include "certify/rules/rules.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +109,23 @@ static hm_status measure(const struct hm_claim_query *query, struct hm_claim *ou
     return hm_level_make(query->target, out->k, out->m, &out->level, query->margin ? &out->margin : NULL, err);
 }
 
+// What the rule and the row say by themselves: the universal bounds, the threshold in force, the radius of `accepts`.
+static hm_status describe(const struct hm_claim_query *query, struct hm_claim *out, struct hm_error *err)
+{
+    hm_status status = HM_OK;
+    bool levels = !out->nothing && !out->vacuous;
+    if (query->universal && levels)
+        status = hm_claim_universal(query->rule, query->target, query->m, &out->universal, &out->has_universal, err);
+    if (status == HM_OK && query->rule->kind == HM_RULE_ENTROPY) {
+        enum hm_verdict eps = HM_UNDECIDED;
+        status = hm_entropy_least_is_eps(query->rule, query->target, &eps, err);
+        out->active = eps == HM_YES ? HM_ACTIVE_EPS : eps == HM_NO ? HM_ACTIVE_DELTA : HM_ACTIVE_NONE;
+    }
+    if (status || query->token < 0 || out->accepts == HM_UNDECIDED) return status;
+    return hm_claim_radius(query->rule, query->target, query->token, out->accepts == HM_YES, &out->radius,
+                           &out->has_radius, err);
+}
+
 hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out, struct hm_error *err)
 {
     enum hm_verdict decided = HM_YES;
@@ -115,9 +133,7 @@ hm_status hm_claim_make(const struct hm_claim_query *query, struct hm_claim *out
     hm_status status = check_query(query, err);
     if (status == HM_OK) status = place(query, out, &decided, err);
     if (status == HM_OK) status = measure(query, out, err);
-    if (status == HM_OK && query->token >= 0 && out->accepts != HM_UNDECIDED)
-        status = hm_claim_radius(query->rule, query->target, query->token, out->accepts == HM_YES, &out->radius,
-                                 &out->has_radius, err);
+    if (status == HM_OK) status = describe(query, out, err);
     if (status || !query->draft) return status;
     out->has_draft = true;
     status = cover(query, out, decided, err);

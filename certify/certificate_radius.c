@@ -1,141 +1,161 @@
-// Stability radii with a closed form (theory.md §6): greedy, top-m, multiplicative, and acceptance under additive. The
-// others are not computed, and the claim says so.
+// Stability radii (theory.md §6): the formulas that rules give as data (rules/rules.h), solved step by step. Values are
+// enclosures in doubles; they come from the filter, or from MPFR where that is too wide.
 #include "certify/certificate_state.h"
+
+#include "bounds/ival_math.h"
+#include "certify/rules/rules.h"
 
 #include <math.h>
 
-// (high - low)/2 + slack/2 for two logits, high >= low; a decision against a -inf logit cannot turn.
-static void half_difference(float high, float low, const struct hm_mpi *slack, struct hm_mpi *out)
+// Narrow enough for a log (docs/log.md "Numbers"), with a factor of 2 to spare.
+static bool narrow(struct hm_ival x)
 {
-    if (low == -INFINITY) {
-        mpfr_set_inf(out->lo, 1);
-        mpfr_set_inf(out->hi, 1);
-        return;
-    }
-    mpfr_t difference;
-    mpfr_init2(difference, 288);
-    mpfr_set_flt(difference, high, MPFR_RNDN);
-    mpfr_sub_d(difference, difference, low, MPFR_RNDN); // exact
-    hm_mpi_set_exact(out, difference);
-    if (slack) hm_mpi_add(out, out, slack);
-    hm_mpi_div_ui(out, out, 2);
-    mpfr_clear(difference);
+    if (x.lo == x.hi) return true;
+    double width = x.hi - x.lo;
+    return width <= fmax(fabs(x.lo), fabs(x.hi)) * 0x1p-31 || width <= 0x1p-61;
 }
 
-// The largest logit of the other tokens: the first of the order, or the second when x is the first.
-static int32_t best_other(struct hm_row *row, int32_t x)
-{
-    return hm_row_token(row, hm_row_token(row, 0) == x ? 1 : 0);
-}
+// One solution at one precision; 0 bits: in doubles.
+struct solver {
+    const struct hm_steps *steps;
+    mpfr_prec_t precision;
+    struct hm_ratio ratio; // room for a value's formula
+    struct hm_error *err;
+};
 
-// l_x - max others - T ln alpha inside, l_(1) + T ln alpha - l_x outside, halved.
-static void multiplicative(const struct hm_rule *rule, struct hm_row *row, int32_t x, bool accepted, struct hm_mpi *out)
+static hm_status value_at(struct solver *s, size_t j, struct hm_ival *out)
 {
-    struct hm_mpi slack;
-    float l = row->logits[x];
-    hm_mpi_init(&slack, mpfr_get_prec(out->lo));
-    hm_mpi_set_q(&slack, rule->a.value);
-    hm_mpi_log(&slack, &slack);
-    hm_mpi_mul_q(&slack, &slack, row->temperature.value);
-    if (accepted) {
-        hm_mpi_neg(&slack, &slack);
-        half_difference(l, row->logits[best_other(row, x)], &slack, out);
-    } else {
-        half_difference(row->top, l, &slack, out);
-    }
-    hm_mpi_clip_low(out, 0);
-    hm_mpi_clear(&slack);
-}
-
-// x in A: (T/2) ln[ (p_x + eps (1 - p_j)) / ((1 - eps) p_j) ], j the best other token; 1 - p_j is a sum, not a
-// difference, when j is the first of the order, and keeps half its bits otherwise.
-static hm_status additive_inside(const struct hm_rule *rule, struct hm_row *row, int32_t x, mpfr_prec_t precision,
-                                 struct hm_mpi *out, struct hm_error *err)
-{
-    int32_t j = best_other(row, x);
-    if (row->logits[j] == -INFINITY) {
-        mpfr_set_inf(out->lo, 1);
-        mpfr_set_inf(out->hi, 1);
+    hm_ratio_reset(&s->ratio);
+    s->steps->value(s->steps, j, &s->ratio);
+    if (s->precision == 0) {
+        *out = hm_ratio_double(s->steps->row, &s->ratio);
         return HM_OK;
     }
-    hm_status status = hm_row_sums(row, precision, err);
+    return hm_ratio_exact(s->steps->row, &s->ratio, s->precision, out, s->err);
+}
+
+static struct hm_ival border_at(const struct hm_steps *steps, size_t j)
+{
+    if (j <= steps->first) return hm_ival_point(0);
+    if (j > steps->last) return hm_ival_point(INFINITY);
+    struct hm_gap gap = steps->border(steps, j);
+    struct hm_ival half = hm_ival_sub(hm_ival_point(gap.high), hm_ival_point(gap.low));
+    return (struct hm_ival){half.lo / 2, half.hi / 2}; // halves of floats' differences are exact
+}
+
+// The first step whose value is surely at most the next border: short jumps first, as most radii need few tokens.
+static hm_status find_step(struct solver *s, size_t *step, struct hm_ival *value)
+{
+    size_t low = s->steps->first, high = s->steps->last, jump = 1;
+    bool known = false; // is *value that of `high`?
+    while (low < high) {
+        size_t probe = jump ? low + jump - 1 : low + (high - low) / 2;
+        if (probe >= high) {
+            jump = 0;
+            continue;
+        }
+        struct hm_ival at;
+        hm_status status = value_at(s, probe, &at);
+        if (status) return status;
+        if (at.hi <= border_at(s->steps, probe + 1).lo) {
+            high = probe;
+            *value = at;
+            known = true;
+            jump = 0;
+        } else {
+            low = probe + 1;
+            jump *= 2;
+        }
+    }
+    *step = high;
+    return known ? HM_OK : value_at(s, high, value);
+}
+
+static hm_status solve_at(struct solver *s, struct hm_ival *out)
+{
+    const struct hm_steps *steps = s->steps;
+    struct hm_ival value, before;
+    size_t j;
+    hm_status status = find_step(s, &j, &value);
     if (status) return status;
-    struct hm_mpi rest, other;
-    mpq_t keep;
-    mpq_init(keep);
-    mpq_set_ui(keep, 1, 1);
-    mpq_sub(keep, keep, rule->a.value);
-    hm_mpi_init(&rest, precision);
-    hm_mpi_init(&other, precision);
-    hm_weight(row->weights, (size_t)j, &other);
-    if (j == hm_row_token(row, 0)) status = hm_row_tail(row, 1, precision, &rest, err);
-    else hm_mpi_sub(&rest, &row->total, &other);
-    hm_mpi_mul_q(&rest, &rest, rule->a.value);
-    hm_weight(row->weights, (size_t)x, out);
-    hm_mpi_add(out, out, &rest);
-    hm_mpi_mul_q(&other, &other, keep);
-    hm_mpi_div(out, out, &other);
-    hm_mpi_log(out, out);
-    hm_mpi_mul_q(out, out, row->temperature.value);
-    hm_mpi_div_ui(out, out, 2);
-    hm_mpi_clip_low(out, 0);
-    mpq_clear(keep);
-    hm_mpi_clear(&rest);
-    hm_mpi_clear(&other);
+    struct hm_ival border = border_at(steps, j), next = border_at(steps, j + 1);
+    out->hi = fmax(value.hi, border.hi);
+    out->lo = fmin(value.lo, next.lo);
+    if (j > steps->first && out->lo < border.lo) { // the radius is the border itself, as the step before it says
+        status = value_at(s, j - 1, &before);
+        if (status) return status;
+        out->lo = fmax(out->lo, fmin(before.lo, border.lo));
+    }
+    out->lo = fmax(out->lo, 0);
+    out->hi = fmax(out->hi, 0);
+    return HM_OK;
+}
+
+hm_status hm_steps_solve(struct hm_steps *steps, struct hm_ival *out, bool *known, struct hm_error *err)
+{
+    struct solver s = {.steps = steps, .err = err};
+    hm_status status = HM_OK;
+    *known = false;
+    hm_ratio_init(&s.ratio);
+    if (hm_filter_ready(steps->row)) {
+        status = solve_at(&s, out);
+        *known = status == HM_OK && narrow(*out);
+    }
+    for (s.precision = HM_PRECISION_FIRST; s.precision <= HM_PRECISION_LAST && !*known && status == HM_OK; s.precision *= 2) {
+        status = solve_at(&s, out);
+        *known = status == HM_OK && narrow(*out);
+    }
+    hm_ratio_clear(&s.ratio);
     return status;
 }
 
-static void topm(const struct hm_rule *rule, struct hm_row *row, int32_t x, bool accepted, struct hm_mpi *out)
+// Among the first `count`, and within the threshold: accepted, the first of the two to turn; rejected, both may have to,
+// so the larger one is a lower bound.
+static hm_status both(const struct hm_rule_ops *ops, const struct hm_steps *query, struct hm_ival *out, bool *known,
+                      struct hm_error *err)
 {
-    float l = row->logits[x];
-    if (!accepted) {
-        half_difference(row->logits[hm_row_token(row, rule->count - 1)], l, NULL, out);
-    } else if (rule->count >= row->vocab) {
-        mpfr_set_inf(out->lo, 1);
-        mpfr_set_inf(out->hi, 1);
+    struct hm_steps rank = *query, level = *query;
+    struct hm_ival r = {0, 0}, l = {0, 0};
+    bool known_rank = true, known_level = true;
+    enum hm_verdict reached = HM_YES;
+    hm_topm_radius(&rank);
+    ops->radius(&level);
+    bool listed = query->rank < query->rule->count;
+    hm_status status = HM_OK;
+    if (!query->accepted) status = hm_rule_reaches(query->rule, query->row, query->token, &reached, err);
+    bool reaches = reached != HM_NO; // an open condition contributes nothing
+    if (status == HM_OK && listed == query->accepted) status = hm_steps_solve(&rank, &r, &known_rank, err);
+    if (status == HM_OK && reaches == query->accepted) status = hm_steps_solve(&level, &l, &known_level, err);
+    if (query->accepted) {
+        *out = hm_ival_min(r, l);
+        *known = known_rank && known_level;
     } else {
-        half_difference(l, row->logits[hm_row_token(row, rule->count)], NULL, out);
+        *out = (struct hm_ival){fmax(known_rank ? r.lo : 0, known_level ? l.lo : 0), INFINITY};
+        *known = true;
     }
-}
-
-static hm_status radius_at(const struct hm_rule *rule, struct hm_row *row, int32_t x, bool accepted,
-                           mpfr_prec_t precision, struct hm_mpi *out, bool *known, struct hm_error *err)
-{
-    float l = row->logits[x];
-    switch (rule->kind) {
-    case HM_RULE_GREEDY:
-        if (accepted) half_difference(l, row->logits[hm_row_token(row, 1)], NULL, out);
-        else half_difference(row->top, l, NULL, out);
-        return HM_OK;
-    case HM_RULE_TOPM:
-        topm(rule, row, x, accepted, out);
-        return HM_OK;
-    case HM_RULE_MULTIPLICATIVE:
-        multiplicative(rule, row, x, accepted, out);
-        return HM_OK;
-    case HM_RULE_ADDITIVE:
-        if (accepted) return additive_inside(rule, row, x, precision, out, err);
-        break;
-    default:
-        break;
-    }
-    *known = false;
-    return HM_OK;
+    return status;
 }
 
 hm_status hm_claim_radius(const struct hm_rule *rule, struct hm_row *row, int32_t token, bool accepted,
                           struct hm_ival *out, bool *known, struct hm_error *err)
 {
-    hm_status status = HM_OK;
-    bool done = false;
+    const struct hm_rule_ops *ops = hm_rule_ops_of(rule->kind);
+    struct hm_steps steps = {.rule = rule, .row = row, .token = (size_t)token, .rank = hm_row_rank(row, token),
+                             .accepted = accepted};
     *known = true;
-    for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
-        struct hm_mpi value;
-        hm_mpi_init(&value, precision);
-        status = radius_at(rule, row, token, accepted, precision, &value, known, err);
-        if (status == HM_OK && *known) *out = hm_mpi_ival(&value);
-        done = status != HM_OK || !*known || hm_mpi_narrow(&value);
-        hm_mpi_clear(&value);
+    if (!ops) return hm_fail(err, HM_UNSUPPORTED, "rule of kind %d", (int)rule->kind);
+    if (row->logits[token] == -INFINITY && !accepted) { // it has no probability, and does not move
+        bool moves = ops->threshold == &hm_additive_threshold; // but it may be reached
+        if (!moves) {
+            *out = hm_ival_point(INFINITY);
+            return HM_OK;
+        }
     }
-    return status;
+    if (ops->radius_least) {
+        out->hi = INFINITY;
+        return ops->radius_least(&steps, &out->lo, err);
+    }
+    if (ops->counted && ops->threshold) return both(ops, &steps, out, known, err);
+    ops->radius(&steps);
+    return hm_steps_solve(&steps, out, known, err);
 }

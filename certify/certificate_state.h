@@ -38,7 +38,12 @@ hm_status hm_claim_attains(struct hm_row *p, struct hm_row *q, size_t k, size_t 
 hm_status hm_claim_restrict(const struct hm_claim_query *query, size_t k, enum hm_certified before,
                             struct hm_restricted *out, struct hm_error *err);
 
-// theory.md §6: the stability radius of the decision about a token (`accepted` or not) of a row with |A| = k.
+// theory.md §3: the rule-universal bounds for m proposed tokens; *known is false where the rule has none, or not here.
+hm_status hm_claim_universal(const struct hm_rule *rule, struct hm_row *row, size_t m, struct hm_universal *out,
+                             bool *known, struct hm_error *err);
+
+// theory.md §6: the stability radius of the decision about a token (`accepted` or not), narrow or with an infinite upper
+// end; *known is false when 4096 bits do not enclose it.
 hm_status hm_claim_radius(const struct hm_rule *rule, struct hm_row *row, int32_t token, bool accepted,
                           struct hm_ival *out, bool *known, struct hm_error *err);
 

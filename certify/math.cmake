@@ -3,6 +3,8 @@ list(APPEND HALLMARK_SOURCES
   certify/certificate_identity.c
   certify/certificate_level.c
   certify/certificate_radius.c
+  certify/certificate_ratio.c
+  certify/certificate_universal.c
   certify/certificate_restricted.c
   certify/certificate_verdict.c
   certify/draw.c
@@ -17,4 +19,14 @@ list(APPEND HALLMARK_SOURCES
   certify/row_sums.c
   certify/row_weights.c
   certify/rule.c
-  certify/rule_accepts.c)
+  certify/rule_accepts.c
+  certify/rules/absolute.c
+  certify/rules/additive.c
+  certify/rules/entropy.c
+  certify/rules/entropy_radius.c
+  certify/rules/greedy.c
+  certify/rules/multiplicative.c
+  certify/rules/nucleus.c
+  certify/rules/regret.c
+  certify/rules/rules.c
+  certify/rules/topm.c)

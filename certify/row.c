@@ -131,6 +131,13 @@ int32_t hm_row_token(struct hm_row *row, size_t rank)
 size_t hm_row_rank(struct hm_row *row, int32_t token)
 {
     if (token < 0 || (size_t)token >= row->vocab) return row->vocab;
+    if (row->heads == 0) select_head(row);
+    uint64_t key = hm_row_key(row, (size_t)token);
+    if (key <= row->head[row->heads - 1]) { // most tokens that anybody asks about
+        size_t rank = 0;
+        while (row->head[rank] != key) rank++;
+        return rank;
+    }
     float l = row->logits[token];
     size_t before = 0;
     for (size_t i = 0; i < row->vocab; i++) before += row->logits[i] > l;

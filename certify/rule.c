@@ -1,48 +1,34 @@
-// Spelling of acceptance rules: see rule.h. What they accept is in rule_accepts.c.
-#include "certify/rule.h"
+// Spelling of acceptance rules: see rule.h. What a rule accepts is in its file of rules/.
+#include "certify/rules/rules.h"
 
-#include "base/memory.h"
-
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum bound { NO_BOUND, OPEN, CLOSED };
-
-// One row per rule: which parameters it takes and where they may lie.
-static const struct spelling {
-    const char *name;
-    enum hm_rule_kind kind;
-    bool counted;             // the first parameter is an integer >= 1
-    int rationals;            // how many rational parameters follow
-    enum bound zero, one;     // is 0 (1) a bound of the rationals, and may it be attained?
-    const char *usage;
-} rules[] = {
-    {"greedy", HM_RULE_GREEDY, false, 0, NO_BOUND, NO_BOUND, "greedy"},
-    {"additive", HM_RULE_ADDITIVE, false, 1, CLOSED, OPEN, "additive:EPS with 0 <= EPS < 1"},
-    {"multiplicative", HM_RULE_MULTIPLICATIVE, false, 1, OPEN, CLOSED, "multiplicative:ALPHA with 0 < ALPHA <= 1"},
-    {"topm", HM_RULE_TOPM, true, 0, NO_BOUND, NO_BOUND, "topm:M with M >= 1"},
-    {"entropy", HM_RULE_ENTROPY, false, 2, OPEN, NO_BOUND, "entropy:EPS,DELTA with EPS > 0 and DELTA > 0"},
-    {"nucleus", HM_RULE_NUCLEUS, false, 1, OPEN, CLOSED, "nucleus:P with 0 < P <= 1"},
-    {"topk-delta", HM_RULE_TOPK_DELTA, true, 1, CLOSED, OPEN, "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
-    {"topk-ratio", HM_RULE_TOPK_RATIO, true, 1, OPEN, CLOSED, "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
-    {"absolute", HM_RULE_ABSOLUTE, false, 1, OPEN, CLOSED, "absolute:T with 0 < T <= 1"},
-    {"regret", HM_RULE_REGRET, false, 1, CLOSED, NO_BOUND, "regret:R with R >= 0"},
-};
-
-static const struct spelling *find(const char *name, size_t length)
+static const struct hm_rule_ops *find(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (strlen(rules[i].name) == length && memcmp(rules[i].name, name, length) == 0) return &rules[i];
+    for (size_t i = 0; i < hm_rules_count; i++)
+        if (strlen(hm_rules[i]->name) == length && memcmp(hm_rules[i]->name, name, length) == 0) return hm_rules[i];
     return NULL;
 }
 
-static bool within(const struct spelling *s, const struct hm_rational *r)
+// "greedy, additive:EPS, ... or regret:R": the usages without their ranges.
+static void list_all(char *out, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < hm_rules_count && used < size; i++) {
+        const char *usage = hm_rules[i]->usage, *range = strstr(usage, " with ");
+        const char *comma = i == 0 ? "" : i + 1 < hm_rules_count ? ", " : " or ";
+        int n = snprintf(out + used, size - used, "%s%.*s", comma, (int)(range ? range - usage : (long)strlen(usage)), usage);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static bool within(const struct hm_rule_ops *ops, const struct hm_rational *r)
 {
     int against_zero = mpq_sgn(r->value), against_one = mpq_cmp_ui(r->value, 1, 1);
-    if (s->zero != NO_BOUND && (against_zero < 0 || (against_zero == 0 && s->zero == OPEN))) return false;
-    return s->one == NO_BOUND || against_one < 0 || (against_one == 0 && s->one == CLOSED);
+    if (ops->zero != HM_END_NONE && (against_zero < 0 || (against_zero == 0 && ops->zero == HM_END_OPEN))) return false;
+    return ops->one == HM_END_NONE || against_one < 0 || (against_one == 0 && ops->one == HM_END_CLOSED);
 }
 
 static bool parse_count(const char *text, uint32_t *out)
@@ -59,17 +45,17 @@ static bool parse_count(const char *text, uint32_t *out)
 }
 
 // Reads the parameters from text, which is cut at its commas.
-static bool parse_parameters(const struct spelling *s, char *text, struct hm_rule *out)
+static bool parse_parameters(const struct hm_rule_ops *ops, char *text, struct hm_rule *out)
 {
-    int wanted = (s->counted ? 1 : 0) + s->rationals;
+    int counts = ops->counted ? 1 : 0, wanted = counts + ops->rationals;
     for (int i = 0; i < wanted; i++) {
         if (!text) return false;
         char *comma = strchr(text, ',');
         if (comma) *comma = 0;
-        struct hm_rational *r = i == (s->counted ? 1 : 0) ? &out->a : &out->b;
-        if (s->counted && i == 0) {
+        struct hm_rational *r = i == counts ? &out->a : &out->b;
+        if (i < counts) {
             if (!parse_count(text, &out->count)) return false;
-        } else if (hm_rational_parse(text, r, NULL) != HM_OK || !within(s, r)) {
+        } else if (hm_rational_parse(text, r, NULL) != HM_OK || !within(ops, r)) {
             return false;
         }
         text = comma ? comma + 1 : NULL;
@@ -80,20 +66,22 @@ static bool parse_parameters(const struct spelling *s, char *text, struct hm_rul
 hm_status hm_rule_parse(const char *text, struct hm_rule *out, struct hm_error *err)
 {
     const char *colon = strchr(text, ':');
-    const struct spelling *s = find(text, colon ? (size_t)(colon - text) : strlen(text));
-    if (!s)
-        return hm_fail(err, HM_USAGE, "rule \"%.80s\": expected greedy, additive:EPS, multiplicative:ALPHA, topm:M, "
-                       "entropy:EPS,DELTA, nucleus:P, topk-delta:K,DELTA, topk-ratio:K,R, absolute:T or regret:R", text);
+    const struct hm_rule_ops *ops = find(text, colon ? (size_t)(colon - text) : strlen(text));
+    if (!ops) {
+        char all[512];
+        list_all(all, sizeof all);
+        return hm_fail(err, HM_USAGE, "rule \"%.80s\": expected %s", text, all);
+    }
     char *parameters = colon ? strdup(colon + 1) : NULL;
     if (colon && !parameters) return hm_fail(err, HM_MEMORY, "rule \"%.80s\": out of memory", text);
-    *out = (struct hm_rule){.kind = s->kind};
+    *out = (struct hm_rule){.kind = ops->kind};
     hm_rational_init(&out->a);
     hm_rational_init(&out->b);
-    bool good = parse_parameters(s, parameters, out);
+    bool good = parse_parameters(ops, parameters, out);
     free(parameters);
     if (good) return HM_OK;
     hm_rule_clear(out);
-    return hm_fail(err, HM_USAGE, "rule \"%.80s\": expected %s", text, s->usage);
+    return hm_fail(err, HM_USAGE, "rule \"%.80s\": expected %s", text, ops->usage);
 }
 
 void hm_rule_clear(struct hm_rule *rule)
@@ -104,20 +92,23 @@ void hm_rule_clear(struct hm_rule *rule)
 
 char *hm_rule_text(const struct hm_rule *rule)
 {
-    const struct spelling *s = NULL;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].kind == rule->kind) s = &rules[i];
-    if (!s) return NULL;
+    const struct hm_rule_ops *ops = hm_rule_ops_of(rule->kind);
+    if (!ops) return NULL;
     char *a = hm_rational_text(&rule->a), *b = hm_rational_text(&rule->b), *text = NULL;
-    size_t size = a && b ? strlen(s->name) + strlen(a) + strlen(b) + 16 : 0;
+    size_t size = a && b ? strlen(ops->name) + strlen(a) + strlen(b) + 16 : 0;
     if (size) text = malloc(size);
     if (text) {
-        int n = snprintf(text, size, "%s", s->name);
-        if (s->counted) n += snprintf(text + n, size - (size_t)n, ":%lu", (unsigned long)rule->count);
-        if (s->rationals >= 1) n += snprintf(text + n, size - (size_t)n, "%c%s", s->counted ? ',' : ':', a);
-        if (s->rationals >= 2) snprintf(text + n, size - (size_t)n, ",%s", b);
+        int n = snprintf(text, size, "%s", ops->name);
+        if (ops->counted) n += snprintf(text + n, size - (size_t)n, ":%lu", (unsigned long)rule->count);
+        if (ops->rationals >= 1) n += snprintf(text + n, size - (size_t)n, "%c%s", ops->counted ? ',' : ':', a);
+        if (ops->rationals >= 2) snprintf(text + n, size - (size_t)n, ",%s", b);
     }
     free(a);
     free(b);
     return text;
+}
+
+bool hm_rule_looks_swapped(const struct hm_rule *rule)
+{
+    return rule->kind == HM_RULE_ENTROPY && mpq_cmp(rule->b.value, rule->a.value) < 0;
 }

@@ -10,6 +10,7 @@
 #include "bounds/ival.h"
 #include "certify/row.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,9 @@ struct hm_rule {
 // and *out need not be cleared.
 hm_status hm_rule_parse(const char *text, struct hm_rule *out, struct hm_error *err);
 void hm_rule_clear(struct hm_rule *rule);
+
+// Were the parameters of entropy written in the wrong order?  DELTA < EPS is legal, but hardly ever meant.
+bool hm_rule_looks_swapped(const struct hm_rule *rule);
 
 // The canonical spelling, parameters as fractions ("additive:1/10"), in fresh memory (the caller frees it).
 char *hm_rule_text(const struct hm_rule *rule);
