@@ -177,10 +177,10 @@ static void check_claim(struct reading *r, const cJSON *step, const cJSON *claim
     assert_string_equal(string_at(claim, "m_from"), asked == HM_M_TREE ? "tree" : "fixed");
     if (asked != HM_M_TREE) assert_true(m == asked);
     bool levels = m > 0 && k >= 1 && k + m <= (double)d->vocab;
-    snprintf(keys, sizeof keys, "rule m m_from k %s edge %s %s %s %s %s", node ? "" : "accepts",
+    snprintf(keys, sizeof keys, "rule m m_from k %s edge %s %s %s %s %s %s", node ? "" : "accepts",
              levels ? "level_f tied_f level_r tied_r" : "", m > 0 ? "klf klr tv" : "",
-             levels && d->margin ? "margin" : "", node || m == 0 ? "" : "radius? active?",
-             m > 0 && drafted ? "covered certified restricted?" : "certified why");
+             levels && d->margin ? "margin" : "", levels && d->universal ? "universal?" : "", node || m == 0 ? "" : "radius? active?",
+             m > 0 && drafted ? "covered certified restricted? laws?" : "certified why");
     check_keys(claim, keys);
     if (!node) assert_true(is_one_of(string_at(claim, "accepts"), "yes no undecided"));
     const cJSON *edge = at(claim, "edge");
@@ -191,6 +191,13 @@ static void check_claim(struct reading *r, const cJSON *step, const cJSON *claim
     if (levels) check_ivals(claim, "level_f level_r");
     if (levels && d->margin) check_keys(at(claim, "margin"), "gap klf klr tv");
     if (levels && d->margin) check_ivals(at(claim, "margin"), "gap klf klr tv");
+    const cJSON *laws = cJSON_GetObjectItemCaseSensitive(claim, "laws");
+    assert_int_equal(laws != NULL, d->laws && m > 0 && drafted);
+    if (laws) check_keys(laws, "iid topk");
+    for (const cJSON *law = laws ? laws->child : NULL; law; law = law->next) {
+        check_keys(law, "accept e");
+        check_ivals(law, "accept e");
+    }
     if (m > 0 && drafted) check_certified(r, claim, number, node);
     else assert_true(cJSON_IsNull(at(claim, "certified")));
     if (m == 0 && !node && integer_at(step, "t") == 0) assert_string_equal(string_at(claim, "why"), "prefill");
@@ -223,11 +230,10 @@ static void check_step(struct reading *r, const cJSON *line, bool node)
     char keys[256];
     size_t number = 0, rules = 0;
     bool relaxed = d->acceptance && !node;
-    snprintf(keys, sizeof keys,
-             node ? "kind sequence round node depth row draft_row top support lse entropy %s%s%s claims chain"
-                  : "kind sequence t round token source node depth child row draft_row top support lse entropy %s %s %s "
-                    "claims finish? text chain",
-             drafted ? "kl_pq kl_qp tv" : "", relaxed ? "regret" : "", relaxed && d->temperature ? "e ratio" : "");
+    snprintf(keys, sizeof keys, "%s row draft_row top support lse entropy %s %s %s %s claims %s chain",
+             node ? "kind sequence round node depth" : "kind sequence t round token source node depth child",
+             drafted ? "kl_pq kl_qp tv" : "", relaxed ? "regret" : "", drafted && d->laws ? "standard_accept" : "",
+             relaxed && d->temperature ? "e ratio" : "", node ? "" : "finish? text");
     check_keys(line, keys);
     assert_true(integer_at(line, "sequence") == r->sequences - 1);
     check_rows(r, line, row);

@@ -48,7 +48,8 @@ static void every_rule(void **unused)
     (void)unused;
     static const char *const rules[] = {"greedy",      "additive:1/10",      "additive:0",        "multiplicative:0.3",
                                         "topm:4",      "entropy:0.09,0.3",   "nucleus:0.9",       "nucleus:1",
-                                        "topk-delta:5,0.2", "multiplicative:1"};
+                                        "topk-delta:5,0.2", "multiplicative:1",   "topk-ratio:4,0.3",  "absolute:0.05",
+                                        "regret:2"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         for (uint64_t seed = 1; seed <= 2; seed++) {
             struct decode decode = decode_plain;
@@ -56,7 +57,8 @@ static void every_rule(void **unused)
             decode.acceptance = rules[i];
             decode.m[1] = 3;
             decode.m_count = 2;
-            decode.margin = true;
+            decode.margin = decode.universal = true;
+            decode.laws = seed == 1;
             decode.all_nodes = seed == 1;
             decode.temperature = seed == 1 ? NULL : "7/10";
             decode.vocab = 10 + 3 * i;
@@ -78,6 +80,31 @@ static void processors_and_temperatures(void **unused)
         decode.top_p = i & 2 ? "0.85" : NULL;
         decode.cap = i & 4 ? 1 : 0;
         decode.seed = 50 + i;
+        prove(&decode);
+    }
+}
+
+// What a round expects to be accepted under match, and the law of a token under a rule, at every kind of temperature;
+// about 3 % of the draft's logits are -inf, so that most steps have restricted certificates as well.
+static void laws_and_expectations(void **unused)
+{
+    (void)unused;
+    static const char *const temperatures[] = {NULL, "7/10", "1"};
+    static const char *const acceptances[] = {NULL, "additive:0.3", "nucleus:0.8"};
+    for (size_t i = 0; i < 9; i++) {
+        struct decode decode = decode_rich;
+        decode.acceptance = acceptances[i / 3];
+        decode.temperature = temperatures[i % 3];
+        decode.certify_temperature = i & 1 ? "1" : "7/10";
+        decode.rules[0] = "nucleus:0.8";
+        decode.m_count = 3;
+        decode.universal = decode.laws = true;
+        decode.top_k = decode.temperature && i & 1 ? 9 : 0;
+        decode.top_p = decode.temperature && i % 4 == 2 ? "0.9" : NULL;
+        decode.cap = i % 4 == 3 ? 1 : 0;
+        decode.sequences = 2;
+        decode.tokens = 8;
+        decode.seed = 900 + i;
         prove(&decode);
     }
 }
@@ -124,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plain_decode),        cmocka_unit_test(the_rich_decode),
         cmocka_unit_test(every_rule),              cmocka_unit_test(processors_and_temperatures),
+        cmocka_unit_test(laws_and_expectations),
         cmocka_unit_test(no_draft_model),          cmocka_unit_test(rows_that_are_absent),
         cmocka_unit_test(logs_that_stop_early),
     };
