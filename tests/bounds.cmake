@@ -1,3 +1,5 @@
 hallmark_test(arithmetic)
 hallmark_test(ival_math)
 hallmark_test(level)
+hallmark_test(level_filter)
+hallmark_test(level_large)
