@@ -5,6 +5,7 @@ foreach(script command_line verify_messages end_to_end)
 endforeach()
 
 # Parts of commands that can be asked by themselves.
+hallmark_test(draft_vocabulary cli/draft_vocabulary.c)
 hallmark_test(replay cli/replay.c)
 
 # The package and the example of docs/library.md.

@@ -19,3 +19,9 @@ add_executable(fuzz_safetensors tests/fuzz/fuzz_safetensors.c tests/fuzz/driver.
 target_link_libraries(fuzz_safetensors PRIVATE hallmark)
 file(GLOB corpus tests/fuzz/corpus/safetensors/*)
 add_test(NAME fuzz_safetensors COMMAND fuzz_safetensors ${corpus})
+
+# Files of rows that other programs saved.
+add_executable(fuzz_npy tests/fuzz/fuzz_npy.c tests/fuzz/driver.c)
+target_link_libraries(fuzz_npy PRIVATE hallmark)
+file(GLOB corpus tests/fuzz/corpus/npy/*)
+add_test(NAME fuzz_npy COMMAND fuzz_npy ${corpus})
