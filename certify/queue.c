@@ -5,11 +5,12 @@
 #include "base/memory.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 struct slot {
     void *job;
@@ -74,9 +75,18 @@ static double thread_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+enum { BACKGROUND = 10 }; // nice value: about a tenth of a processor that somebody else wants
+
+// On Linux a nice value belongs to a thread. Where it cannot be set, things are only slower.
+static void step_back(void)
+{
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND);
+}
+
 static void *worker_main(void *argument)
 {
     struct hm_queue *queue = argument;
+    if (queue->options.background) step_back();
     pthread_mutex_lock(&queue->mutex);
     for (;;) {
         while (queue->taken == queue->pushed && !queue->closing) pthread_cond_wait(&queue->work, &queue->mutex);

@@ -8,12 +8,14 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct hm_queue;
 
 struct hm_queue_options {
     unsigned threads;    // workers, >= 1
+    bool background;     // workers leave the processor to other threads where it is short
     size_t jobs;         // most jobs in the queue, >= 1
     size_t weight;       // most weight in the queue; one heavier job is let in alone
     void *context;       // handed to the functions below

@@ -160,6 +160,7 @@ static hm_status start_queue(struct hm_stamper *s, const struct hm_stamp_options
     }
     // Sequences and rounds carry no rows; twice the rows leaves room for one round per step.
     struct hm_queue_options queue = {.threads = threads < MOST_THREADS ? threads : MOST_THREADS,
+                                     .background = !s->config.audit, // a decode beside it comes first
                                      .jobs = rows < MOST_JOBS / 2 ? 2 * rows : MOST_JOBS,
                                      .weight = rows,
                                      .context = s,
