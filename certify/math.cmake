@@ -7,6 +7,10 @@ list(APPEND HALLMARK_SOURCES
   certify/certificate_universal.c
   certify/certificate_restricted.c
   certify/certificate_verdict.c
+  certify/divergence.c
+  certify/divergence_level.c
+  certify/divergence_values.c
+  certify/divergence_verdict.c
   certify/draw.c
   certify/law.c
   certify/philox.c
