@@ -129,6 +129,40 @@ static void add_restricted(struct hm_line *line, const struct hm_restricted *r)
     hm_line_bytes(line, "}", 1);
 }
 
+// The verdict on one further divergence, with the precedence of hm_claim_make.
+static hm_status judge(struct hm_stamp_scene *s, const struct hm_claim *claim, const struct hm_divergence *divergence,
+                       enum hm_certified *out)
+{
+    *out = !claim->applies  ? HM_CERT_INAPPLICABLE
+           : !claim->counted ? HM_CERT_UNDECIDED
+           : claim->nothing  ? HM_CERT_NO
+           : claim->vacuous  ? HM_CERT_VACUOUS
+                             : HM_CERT_UNDECIDED;
+    if (!claim->applies || !claim->counted || claim->nothing || claim->vacuous) return HM_OK;
+    return hm_divergence_certified(divergence, s->target, s->draft, claim->k, claim->m, out, s->err);
+}
+
+static hm_status add_divergences(struct hm_stamp_scene *s, const struct hm_claim *claim, unsigned *undecided)
+{
+    const struct hm_stamp_config *config = s->config;
+    *undecided = 0;
+    for (size_t i = 0; i < config->divergence_count; i++) {
+        const struct hm_divergence *divergence = &config->divergences[i];
+        struct hm_ival star;
+        enum hm_certified verdict;
+        hm_status rc = hm_divergence_level(divergence, s->target, claim->k, claim->m, &star, s->err);
+        if (!rc && claim->has_draft) rc = judge(s, claim, divergence, &verdict);
+        if (rc) return rc;
+        hm_line_format(s->line, "%s\"%s\":{\"star\":", i ? "," : ",\"divergences\":{", config->divergence_text[i]);
+        hm_line_ival(s->line, star);
+        if (claim->has_draft) hm_line_format(s->line, ",\"certified\":\"%s\"}", certified_text(verdict));
+        else hm_line_bytes(s->line, ",\"certified\":null}", 18);
+        *undecided += claim->has_draft && verdict == HM_CERT_UNDECIDED;
+    }
+    if (config->divergence_count) hm_line_bytes(s->line, "}", 1);
+    return HM_OK;
+}
+
 static hm_status add_laws(struct hm_stamp_scene *s, const struct hm_claim_query *query, const struct hm_claim *claim)
 {
     static const char *const names[] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
@@ -173,6 +207,7 @@ hm_status hm_stamp_add_claim(struct hm_stamp_scene *s, size_t rule, uint32_t m_a
     const struct hm_log_step *step = s->step;
     struct hm_line *line = s->line;
     bool from_tree = m_asked == HM_M_TREE;
+    unsigned undecided = 0;
     struct hm_claim claim;
     struct hm_claim_query query = {.rule = &s->config->rules[rule],
                                    .target = s->target,
@@ -193,8 +228,10 @@ hm_status hm_stamp_add_claim(struct hm_stamp_scene *s, size_t rule, uint32_t m_a
     if (query.m > 0) add_bounds(s, &claim);
     add_certified(s, &claim, query.m);
     if (query.m > 0 && claim.has_restricted) add_restricted(line, &claim.restricted);
-    if (query.m > 0 && claim.has_draft && claim.counted) rc = add_laws(s, &query, &claim);
+    if (query.m > 0) rc = add_divergences(s, &claim, &undecided);
+    if (!rc && query.m > 0 && claim.has_draft && claim.counted) rc = add_laws(s, &query, &claim);
     hm_line_bytes(line, "}", 1);
     tally(s, &claim, query.m, out);
+    out->undecided += undecided;
     return rc;
 }

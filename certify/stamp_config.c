@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_DIVERGENCES = 16 }; // docs/log.md, "Header"
+
 static hm_status check_model(const char *which, const struct hm_log_model *model, struct hm_error *err)
 {
     if (model->vocab < 2 || model->vocab > INT32_MAX)
@@ -41,6 +43,9 @@ static hm_status check_header(const struct hm_log_header *header, struct hm_erro
         return hm_fail(err, HM_USAGE, "log header: temperature: expected a number >= 0");
     if (!header->certify_temperature || hm_rational_sign(header->certify_temperature) <= 0)
         return hm_fail(err, HM_USAGE, "log header: certify temperature: expected a number > 0");
+    if (header->divergence_count > MOST_DIVERGENCES)
+        return hm_fail(err, HM_USAGE, "log header: expected at most %d divergences, found %zu", MOST_DIVERGENCES,
+                       header->divergence_count);
     if (header->audit) {
         hm_status rc = check_audit(header, err);
         if (rc) return rc;
@@ -71,6 +76,26 @@ static hm_status copy_rules(struct hm_stamp_config *config, const struct hm_log_
         rule->count = from->count;
         hm_rational_set(&rule->a, &from->a);
         hm_rational_set(&rule->b, &from->b);
+    }
+    return HM_OK;
+}
+
+static hm_status copy_divergences(struct hm_stamp_config *config, const struct hm_log_header *header, struct hm_error *err)
+{
+    config->divergences = hm_calloc(header->divergence_count, sizeof *config->divergences);
+    config->divergence_text = hm_calloc(header->divergence_count, sizeof *config->divergence_text);
+    if (!config->divergences || !config->divergence_text) return hm_fail(err, HM_MEMORY, "log header: out of memory");
+    for (size_t i = 0; i < header->divergence_count; i++) {
+        struct hm_divergence *d = &config->divergences[i];
+        char *text = hm_divergence_text(&header->divergences[i]);
+        if (!text) return hm_fail(err, HM_MEMORY, "log header: out of memory");
+        hm_rational_init(&d->order);
+        config->divergence_text[config->divergence_count++] = text; // from here on it must be cleared
+        d->kind = header->divergences[i].kind;
+        hm_rational_set(&d->order, &header->divergences[i].order);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(config->divergence_text[j], text) == 0)
+                return hm_fail(err, HM_USAGE, "log header: divergence %s stands there twice", text);
     }
     return HM_OK;
 }
@@ -108,7 +133,7 @@ hm_status hm_stamp_config_set(struct hm_stamp_config *config, const struct hm_st
     if (rc || !config->m) return hm_fail(err, HM_MEMORY, "log header: out of memory");
     memcpy(config->m, header->m, header->m_count * sizeof *config->m);
     config->m_count = header->m_count;
-    return HM_OK;
+    return copy_divergences(config, header, err);
 }
 
 void hm_stamp_config_clear(struct hm_stamp_config *config)
@@ -117,6 +142,12 @@ void hm_stamp_config_clear(struct hm_stamp_config *config)
         hm_rule_clear(&config->rules[i]);
         free(config->rule_text[i]);
     }
+    for (size_t i = 0; i < config->divergence_count; i++) {
+        hm_divergence_clear(&config->divergences[i]);
+        free(config->divergence_text[i]);
+    }
+    free(config->divergences);
+    free(config->divergence_text);
     free(config->rules);
     free(config->rule_text);
     free(config->m);

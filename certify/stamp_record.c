@@ -69,7 +69,12 @@ static void add_claims(struct hm_line *line, const struct hm_log_header *header,
     }
     hm_line_format(line, "],\"margin\":%s", config->margin ? "true" : "false");
     hm_line_format(line, ",\"universal\":%s", config->universal ? "true" : "false");
-    hm_line_format(line, ",\"laws\":[%s%s%s],\"acceptance\":", header->law_iid ? "\"iid\"" : "",
+    hm_line_bytes(line, ",\"divergences\":[", 16);
+    for (size_t i = 0; i < config->divergence_count; i++) {
+        if (i) hm_line_bytes(line, ",", 1);
+        hm_line_text(line, config->divergence_text[i]);
+    }
+    hm_line_format(line, "],\"laws\":[%s%s%s],\"acceptance\":", header->law_iid ? "\"iid\"" : "",
                    header->law_iid && header->law_topk ? "," : "", header->law_topk ? "\"topk\"" : "");
     char *acceptance = header->acceptance ? hm_rule_text(header->acceptance) : NULL;
     if (header->acceptance && !acceptance) line->status = line->status ? line->status : HM_MEMORY;

@@ -14,6 +14,9 @@ struct hm_stamp_config {
     size_t rule_count;
     uint32_t *m;             // [m_count]
     size_t m_count;
+    struct hm_divergence *divergences; // [divergence_count]
+    char **divergence_text;  // their canonical spelling
+    size_t divergence_count;
     bool law[2];             // by enum hm_proposal
     struct hm_rational temperature, certify_temperature;
     size_t vocab, top;

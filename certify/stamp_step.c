@@ -84,6 +84,20 @@ static hm_status add_distances(struct hm_stamp_scene *s)
     return HM_OK;
 }
 
+static hm_status add_divergences(struct hm_stamp_scene *s)
+{
+    const struct hm_stamp_config *config = s->config;
+    for (size_t i = 0; i < config->divergence_count; i++) {
+        struct hm_ival value;
+        hm_status rc = hm_divergence_between(&config->divergences[i], s->target, s->draft, &value, s->err);
+        if (rc) return rc;
+        hm_line_format(s->line, "%s\"%s\":", i ? "," : ",\"divergences\":{", config->divergence_text[i]);
+        hm_line_ival(s->line, value);
+    }
+    if (config->divergence_count) hm_line_bytes(s->line, "}", 1);
+    return HM_OK;
+}
+
 // The law of the token under a rule (docs/log.md, "The walk"): accepted, it was certain; else it was drawn from p.
 static hm_status add_law_of_token(struct hm_stamp_scene *s)
 {
@@ -119,6 +133,7 @@ static hm_status add_figures(struct hm_stamp_scene *s)
     if (!rc && relaxed) hm_line_member(s->line, "regret", regret);
     if (!rc && s->draft && (s->config->law[0] || s->config->law[1]))
         hm_line_member(s->line, "standard_accept", s->distance.standard_accept);
+    if (!rc && s->draft) rc = add_divergences(s);
     if (!rc && relaxed && !s->config->greedy) rc = add_law_of_token(s);
     return rc;
 }

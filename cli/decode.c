@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile bool interrupted;
@@ -45,6 +46,7 @@ struct decode {
     struct hm_session_counts counts;
     struct hm_check_result check;
     bool progress_shown;
+    double waited; // for certificates, after the last token
 };
 
 // ---- progress: on a terminal only, in one line that is wiped
@@ -341,20 +343,29 @@ static hm_status run_prompts(struct decode *d, struct hm_error *err)
     return rc;
 }
 
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static int finish(struct decode *d, hm_status rc, struct hm_error *err)
 {
     struct hm_stamp_summary stamps = {0};
     if (d->stamping.stamper) {
         struct hm_error late;
         say(d, "certifying the last tokens", "");
+        double start = seconds_now();
         hm_status closed = hm_stamper_close(d->stamping.stamper, &stamps, &late);
+        d->waited = seconds_now() - start;
         if (closed && !rc) {
             rc = closed;
             *err = late;
         }
         say(d, "", "");
     }
-    if (!rc) rc = hm_print_summary(&d->options, d->target, d->draft, &d->counts, &stamps, &d->check, interrupted, err);
+    if (!rc) rc = hm_print_summary(&d->options, d->target, d->draft, &d->counts, &stamps, d->waited, &d->check, interrupted, err);
     hm_stamp_summary_clear(&stamps);
     if (rc) return hm_cli_fail(err);
     if (interrupted) return 128 + interrupting_signal;

@@ -77,8 +77,8 @@ static void add_claims(cJSON *summary, const struct hm_decode_options *o, const 
 }
 
 static hm_status print_json(const struct hm_decode_options *o, const struct hm_session_counts *c,
-                            const struct hm_stamp_summary *stamps, const struct hm_check_result *check, bool interrupted,
-                            struct hm_error *err)
+                            const struct hm_stamp_summary *stamps, double waited, const struct hm_check_result *check,
+                            bool interrupted, struct hm_error *err)
 {
     cJSON *s = cJSON_CreateObject();
     cJSON_AddStringToObject(s, "kind", "summary");
@@ -101,6 +101,7 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
     cJSON_AddNumberToObject(s, "tokens_per_second", ratio((double)c->tokens, c->seconds));
     if (stamps->counts) {
         cJSON_AddNumberToObject(s, "certify_processor_seconds", stamps->seconds);
+        cJSON_AddNumberToObject(s, "certify_wait_seconds", waited);
         cJSON_AddNumberToObject(s, "hash_processor_seconds", stamps->hash_seconds);
         cJSON *filter = cJSON_AddObjectToObject(s, "filter");
         cJSON_AddNumberToObject(filter, "decisions", (double)stamps->decisions);
@@ -194,10 +195,12 @@ static double log_bytes(const char *path)
     return total;
 }
 
-static void print_log(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps, bool interrupted)
+static void print_log(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps, double waited,
+                      bool interrupted)
 {
     if (stamps->counts) {
-        fprintf(stderr, "certify    %.2f s of processor time beside the decode\n", stamps->seconds);
+        fprintf(stderr, "certify    %.2f s of processor time beside the decode, %.2f s of waiting after it\n", stamps->seconds,
+                waited);
         if (o->keep_rows || o->hash_rows)
             fprintf(stderr, "hash       %.2f s of processor time, SHA-256 of the rows\n", stamps->hash_seconds);
         fprintf(stderr, "filter     exact questions: %llu, %llu left to MPFR\n", (unsigned long long)stamps->decisions,
@@ -212,7 +215,7 @@ static void print_log(const struct hm_decode_options *o, const struct hm_stamp_s
 
 static void print_text(const struct hm_decode_options *o, const struct hm_model *target, const struct hm_model *draft,
                        const struct hm_session_counts *c, const struct hm_stamp_summary *stamps,
-                       const struct hm_check_result *check, bool interrupted)
+                       double waited, const struct hm_check_result *check, bool interrupted)
 {
     const struct hm_model_info *t = hm_model_info(target);
     fprintf(stderr, "\nmodel      %s (%s)", t->name, t->architecture);
@@ -225,15 +228,15 @@ static void print_text(const struct hm_decode_options *o, const struct hm_model 
     print_rounds(c);
     print_claims(o, stamps);
     print_check(o, check, c);
-    print_log(o, stamps, interrupted);
+    print_log(o, stamps, waited, interrupted);
 }
 
 hm_status hm_print_summary(const struct hm_decode_options *options, const struct hm_model *target,
                            const struct hm_model *draft, const struct hm_session_counts *counts,
-                           const struct hm_stamp_summary *stamps, const struct hm_check_result *check, bool interrupted,
-                           struct hm_error *err)
+                           const struct hm_stamp_summary *stamps, double waited, const struct hm_check_result *check,
+                           bool interrupted, struct hm_error *err)
 {
-    if (options->json) return print_json(options, counts, stamps, check, interrupted, err);
-    if (!options->quiet) print_text(options, target, draft, counts, stamps, check, interrupted);
+    if (options->json) return print_json(options, counts, stamps, waited, check, interrupted, err);
+    if (!options->quiet) print_text(options, target, draft, counts, stamps, waited, check, interrupted);
     return HM_OK;
 }

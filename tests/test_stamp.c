@@ -177,10 +177,11 @@ static void check_claim(struct reading *r, const cJSON *step, const cJSON *claim
     assert_string_equal(string_at(claim, "m_from"), asked == HM_M_TREE ? "tree" : "fixed");
     if (asked != HM_M_TREE) assert_true(m == asked);
     bool levels = m > 0 && k >= 1 && k + m <= (double)d->vocab;
-    snprintf(keys, sizeof keys, "rule m m_from k %s edge %s %s %s %s %s %s", node ? "" : "accepts",
+    snprintf(keys, sizeof keys, "rule m m_from k %s edge %s %s %s %s %s %s %s %s", node ? "" : "accepts",
              levels ? "level_f tied_f level_r tied_r" : "", m > 0 ? "klf klr tv" : "",
              levels && d->margin ? "margin" : "", levels && d->universal ? "universal?" : "", node || m == 0 ? "" : "radius? active?",
-             m > 0 && drafted ? "covered certified restricted? laws?" : "certified why");
+             m > 0 && drafted ? "covered certified restricted?" : "certified why",
+             m > 0 && d->divergences[0] ? "divergences" : "", m > 0 && drafted && d->laws ? "laws" : "");
     check_keys(claim, keys);
     if (!node) assert_true(is_one_of(string_at(claim, "accepts"), "yes no undecided"));
     const cJSON *edge = at(claim, "edge");
@@ -191,8 +192,14 @@ static void check_claim(struct reading *r, const cJSON *step, const cJSON *claim
     if (levels) check_ivals(claim, "level_f level_r");
     if (levels && d->margin) check_keys(at(claim, "margin"), "gap klf klr tv");
     if (levels && d->margin) check_ivals(at(claim, "margin"), "gap klf klr tv");
+    if (m > 0 && d->divergences[0]) check_keys(at(claim, "divergences"), "renyi:1/2 chi2 spread");
+    for (const cJSON *one = m > 0 && d->divergences[0] ? at(claim, "divergences")->child : NULL; one; one = one->next) {
+        check_keys(one, "star certified");
+        check_ivals(one, "star");
+        if (drafted) assert_true(is_one_of(string_at(one, "certified"), "no yes vacuous inapplicable undecided"));
+        else assert_true(cJSON_IsNull(at(one, "certified")));
+    }
     const cJSON *laws = cJSON_GetObjectItemCaseSensitive(claim, "laws");
-    assert_int_equal(laws != NULL, d->laws && m > 0 && drafted);
     if (laws) check_keys(laws, "iid topk");
     for (const cJSON *law = laws ? laws->child : NULL; law; law = law->next) {
         check_keys(law, "accept e");
@@ -230,10 +237,11 @@ static void check_step(struct reading *r, const cJSON *line, bool node)
     char keys[256];
     size_t number = 0, rules = 0;
     bool relaxed = d->acceptance && !node;
-    snprintf(keys, sizeof keys, "%s row draft_row top support lse entropy %s %s %s %s claims %s chain",
+    bool divergences = drafted && d->divergences[0];
+    snprintf(keys, sizeof keys, "%s row draft_row top support lse entropy %s %s %s %s %s claims %s chain",
              node ? "kind sequence round node depth" : "kind sequence t round token source node depth child",
              drafted ? "kl_pq kl_qp tv" : "", relaxed ? "regret" : "", drafted && d->laws ? "standard_accept" : "",
-             relaxed && d->temperature ? "e ratio" : "", node ? "" : "finish? text");
+             divergences ? "divergences" : "", relaxed && d->temperature ? "e ratio" : "", node ? "" : "finish? text");
     check_keys(line, keys);
     assert_true(integer_at(line, "sequence") == r->sequences - 1);
     check_rows(r, line, row);
@@ -251,6 +259,7 @@ static void check_step(struct reading *r, const cJSON *line, bool node)
         return;
     }
     assert_true(integer_at(line, "t") == r->t++);
+    if (divergences) check_ivals(at(line, "divergences"), "renyi:1/2 chi2 spread");
     if (relaxed) check_ivals(line, "regret");
     if (relaxed && d->temperature) check_ivals(line, "e ratio");
     if (integer_at(line, "t") == 0) {
@@ -292,7 +301,7 @@ static void check_header(const struct reading *r, const cJSON *line)
 {
     const struct decode *d = r->decode;
     check_keys(line,
-               "hallmark kind claims m margin universal laws acceptance temperature certify_temperature processors proposal budget "
+               "hallmark kind claims m margin universal divergences laws acceptance temperature certify_temperature processors proposal budget "
                "rng top nodes target draft tokenizer_sha256 decoder numerics rows run chain");
     assert_true(integer_at(line, "hallmark") == 1);
     assert_string_equal(string_at(line, "rng"), "philox4x32-10");

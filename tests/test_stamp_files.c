@@ -26,6 +26,7 @@ const struct decode decode_plain = {.vocab = 24,
                                     .seed = 11};
 const struct decode decode_rich = {.vocab = 17,
                                    .rules = {"additive:1/10", "topm:3", "nucleus:0.9"},
+                                   .divergences = {"renyi:1/2", "chi2", "spread"},
                                    .m = {HM_M_TREE, 1, 4, 16},
                                    .m_count = 4,
                                    .acceptance = "additive:0.3",

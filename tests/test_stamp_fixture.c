@@ -21,6 +21,8 @@ struct run {
     struct hm_stamper *stamper;
     struct hm_rational temperature, certify_temperature, top_p;
     struct hm_rule rules[4], acceptance;
+    struct hm_divergence divergences[4];
+    size_t divergence_count;
     size_t rule_count;
     uint32_t sequence, t, round;
     uint64_t seed, context; // of the sequence; of the tokens so far
@@ -313,6 +315,8 @@ static hm_status open_stamper(struct run *r, const struct hm_stamp_options *opti
                                    .m_count = d->m_count,
                                    .margin = d->margin,
                                    .universal = d->universal,
+                                   .divergences = r->divergences,
+                                   .divergence_count = r->divergence_count,
                                    .law_iid = d->laws,
                                    .law_topk = d->laws,
                                    .acceptance = d->acceptance ? &r->acceptance : NULL,
@@ -347,6 +351,8 @@ hm_status decode_run(const struct decode *decode, const struct hm_stamp_options 
     parse(decode->top_p ? decode->top_p : "1", &r.top_p);
     for (; r.rule_count < 4 && decode->rules[r.rule_count]; r.rule_count++)
         if (hm_rule_parse(decode->rules[r.rule_count], &r.rules[r.rule_count], NULL)) abort();
+    for (; r.divergence_count < 4 && decode->divergences[r.divergence_count]; r.divergence_count++)
+        if (hm_divergence_parse(decode->divergences[r.divergence_count], &r.divergences[r.divergence_count], NULL)) abort();
     if (decode->acceptance && hm_rule_parse(decode->acceptance, &r.acceptance, NULL)) abort();
     hm_status rc = open_stamper(&r, options, err);
     if (!rc) {
@@ -356,6 +362,7 @@ hm_status decode_run(const struct decode *decode, const struct hm_stamp_options 
         if (ran) rc = ran;
     }
     for (size_t i = 0; i < r.rule_count; i++) hm_rule_clear(&r.rules[i]);
+    for (size_t i = 0; i < r.divergence_count; i++) hm_divergence_clear(&r.divergences[i]);
     if (decode->acceptance) hm_rule_clear(&r.acceptance);
     hm_rational_clear(&r.temperature);
     hm_rational_clear(&r.certify_temperature);

@@ -8,6 +8,7 @@
 struct decode {
     size_t vocab;         // 8 to FIXTURE_VOCAB
     const char *rules[4]; // claimed, up to the first NULL
+    const char *divergences[4]; // up to the first NULL
     uint32_t m[4];        // [m_count]
     size_t m_count;
     const char *acceptance;          // NULL: match
