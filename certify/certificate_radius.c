@@ -12,7 +12,7 @@ static bool narrow(struct hm_ival x)
 {
     if (x.lo == x.hi) return true;
     double width = x.hi - x.lo;
-    return width <= fmax(fabs(x.lo), fabs(x.hi)) * 0x1p-31 || width <= 0x1p-61;
+    return width < INFINITY && (width <= fmax(fabs(x.lo), fabs(x.hi)) * 0x1p-31 || width <= 0x1p-61);
 }
 
 // One solution at one precision; 0 bits: in doubles.

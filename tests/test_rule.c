@@ -1,5 +1,8 @@
-// Acceptance rules: spelling, the ties of theory.md §8 on both sides, and parameters 2^-400 away from a border.
+// Acceptance rules: spelling, the ties of theory.md §8 on both sides, parameters 2^-400 away from a border, and the two
+// arithmetics against each other.
+#include "certify/row_state.h"
 #include "tests/certify_rows.h"
+#include "tests/seed.h"
 
 #include <gmp.h>
 #include <mpfr.h>
@@ -21,6 +24,10 @@ static void spellings_are_canonical(void **state)
         {"nucleus:0.95", "nucleus:19/20"},
         {"nucleus:1.0", "nucleus:1"},
         {"topk-delta:5,0.1", "topk-delta:5,1/10"},
+        {"topk-ratio:5,1.0", "topk-ratio:5,1"},
+        {"absolute:5e-1", "absolute:1/2"},
+        {"regret:0", "regret:0"},
+        {"regret:2.5", "regret:5/2"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -54,6 +61,16 @@ static void bad_spellings_are_refused(void **state)
         {"nucleus:1.1", "nucleus:P with 0 < P <= 1"},
         {"topk-delta:3", "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
         {"topk-delta:0,1/2", "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
+        {"topk-delta:1/2,1/2", "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
+        {"topk-ratio:3,0", "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
+        {"topk-ratio:3,1.5", "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
+        {"topk-ratio:1/2", "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
+        {"absolute:0", "absolute:T with 0 < T <= 1"},
+        {"absolute:1.001", "absolute:T with 0 < T <= 1"},
+        {"absolute", "absolute:T with 0 < T <= 1"},
+        {"regret:-1/5", "regret:R with R >= 0"},
+        {"regret:inf", "regret:R with R >= 0"},
+        {"regret:1,1", "regret:R with R >= 0"},
     };
     (void)state;
     struct hm_error err;
@@ -65,7 +82,8 @@ static void bad_spellings_are_refused(void **state)
         assert_string_equal(err.message, message);
     }
     assert_int_equal(hm_rule_parse("greedier", &rule, &err), HM_USAGE);
-    assert_non_null(strstr(err.message, "expected greedy, additive:EPS"));
+    assert_string_equal(err.message, "rule \"greedier\": expected greedy, additive:EPS, multiplicative:ALPHA, topm:M, "
+                        "entropy:EPS,DELTA, nucleus:P, topk-delta:K,DELTA, topk-ratio:K,R, absolute:T or regret:R");
     assert_int_equal(hm_rule_parse("", &rule, &err), HM_USAGE);
 }
 
@@ -127,6 +145,27 @@ static void ties_of_the_theory(void **state)
         {"entropy:1,1", {1, next, next, none}, 4, 2},
         {"entropy:1/1000000,1/1000000", {2, 2, 2, none}, 4, 3}, // 0 is never accepted
         {"entropy:1,1", {2, none, none, none}, 4, 1},
+        {"entropy:1,1000", {2, -6000, none, none}, 4, 0},  // p_1 < 1 by e^-11000
+        {"entropy:1,1000", {2, none, none, none}, 4, 1},
+        {"absolute:1/3", {2, 2, 2, none}, 4, 3},
+        {"absolute:333334/1000000", {2, 2, 2, none}, 4, 0},
+        {"absolute:333333/1000000", {2, 2, 2, none}, 4, 3},
+        {"absolute:1/3", {next, 1, 1, none}, 4, 1},
+        {"absolute:1", {2, none, none, none}, 4, 1},
+        {"absolute:1", {2, -6000, none, none}, 4, 0},
+        {"absolute:1/2", {2, -6000, none, none}, 4, 1},
+        {"absolute:1/1000000000000", {2, 2, none, none}, 4, 2}, // 0 is never accepted
+        {"regret:0", {2, none, none, none}, 4, 1},
+        {"regret:0", {2, -6000, none, none}, 4, 0},
+        {"regret:1/1000000000000", {2, -6000, none, none}, 4, 1},
+        {"regret:693147/1000000", {2, 2, none, none}, 4, 0},    // ln 2 = 0.693147180...
+        {"regret:693148/1000000", {2, 2, none, none}, 4, 2},
+        {"regret:1000000", {2, 2, none, none}, 4, 2},
+        {"topk-ratio:3,1", {3, 3, 3, 3}, 4, 3},
+        {"topk-ratio:3,1", {next, 1, 1, 1}, 4, 1},
+        {"topk-ratio:3,999999/1000000", {next, 1, 1, 1}, 4, 3},
+        {"topk-ratio:1,1/2", {3, 3, 3, 3}, 4, 1},
+        {"topk-ratio:4,1/1000000000", {3, 3, none, none}, 4, 2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof ties / sizeof *ties; i++) {
@@ -217,6 +256,10 @@ static void parameters_turn_at_the_border(void **state)
             mpfr_add(mass, mass, p[i], MPFR_RNDN);
             if (i + 1 < VOCAB) assert_turns(row, "nucleus:", "", mass, i + 1, i + 2);
             assert_turns(row, "entropy:", ",1000000000", p[i], i + 1, i);
+            assert_turns(row, "absolute:", "", p[i], i + 1, i);
+            mpfr_log(border, p[i], MPFR_RNDN);
+            mpfr_neg(border, border, MPFR_RNDN);
+            assert_turns(row, "regret:", "", border, i, i + 1);
             mpfr_mul(border, p[i], entropy, MPFR_RNDN);
             assert_turns(row, "entropy:1,", "", border, i + 1, i);
             if (i == 0) continue;
@@ -225,11 +268,100 @@ static void parameters_turn_at_the_border(void **state)
             assert_turns(row, "topk-delta:4,", "", border, i < 4 ? i : 4, i < 3 ? i + 1 : 4);
             mpfr_div(border, p[i], p[0], MPFR_RNDN);
             assert_turns(row, "multiplicative:", "", border, i + 1, i);
+            assert_turns(row, "topk-ratio:4,", "", border, i < 3 ? i + 1 : 4, i < 4 ? i : 4);
         }
         hm_row_close(row);
     }
     for (int i = 0; i < VOCAB; i++) mpfr_clear(p[i]);
     mpfr_clears(sum, mass, entropy, border, (mpfr_ptr)0);
+}
+
+static void swapped_parameters_are_noticed(void **state)
+{
+    static const struct {
+        const char *text;
+        bool swapped;
+    } rules[] = {{"entropy:0.09,0.3", false}, {"entropy:0.3,0.09", true}, {"entropy:0.3,0.3", false}, {"additive:0.3", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct hm_rule rule = parse_rule(rules[i].text);
+        assert_int_equal(hm_rule_looks_swapped(&rule), rules[i].swapped);
+        hm_rule_clear(&rule);
+    }
+}
+
+// The threshold in force is the smaller one, EPS where they are equal.
+static void the_active_threshold_is_the_smaller(void **state)
+{
+    static const struct {
+        const char *rule;
+        float logits[3];
+        enum hm_active active;
+    } cases[] = {
+        {"entropy:1/3,1", {2, 2, 2}, HM_ACTIVE_EPS}, // exp(-H) = 1/3
+        {"entropy:333334/1000000,1", {2, 2, 2}, HM_ACTIVE_DELTA},
+        {"entropy:333333/1000000,1", {2, 2, 2}, HM_ACTIVE_EPS},
+        {"entropy:1/10,2/10", {2, 2, -INFINITY}, HM_ACTIVE_EPS},
+        {"entropy:1/10,19/100", {2, 2, -INFINITY}, HM_ACTIVE_DELTA},
+        {"entropy:9/100,3/10", {5, 0, 0}, HM_ACTIVE_EPS},
+        {"entropy:9/100,3/10", {0, 0.5f, 0}, HM_ACTIVE_EPS},
+        {"entropy:3/10,3/10", {0, 0.5f, 0}, HM_ACTIVE_DELTA},
+        {"greedy", {5, 0, 0}, HM_ACTIVE_NONE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int off = 0; off < 2; off++) {
+            struct hm_row *row = open_row(cases[i].logits, 3, "1");
+            if (off) row->filter.state = HM_FILTER_OFF;
+            struct hm_claim claim = make_claim(cases[i].rule, row, NULL, 1);
+            if (claim.active != cases[i].active) fail_msg("%s: %d", cases[i].rule, (int)claim.active);
+            hm_row_close(row);
+        }
+}
+
+// Decisions from double enclosures against MPFR's alone, on rows and parameters made to lie on the border.
+static void filter_and_mpfr_agree(void **state)
+{
+    static const char *const names[] = {"additive:", "multiplicative:", "absolute:", "regret:", "entropy:1,", "topk-ratio:9,"};
+    (void)state;
+    struct random r = seeded("filter");
+    size_t decisions = 0, target = test_count(20000, 1000000, 400000000), left = 0;
+    while (decisions < target) {
+        float l[40];
+        size_t vocab = 2 + below(&r, 39), style = below(&r, 4);
+        for (size_t i = 0; i < vocab; i++) {
+            l[i] = (float)(3 * gauss(&r));
+            if (style == 1) l[i] = (float)(int)l[i];
+            if (style == 2) l[i] = 4 + (float)below(&r, 8) * 0x1p-21f;
+            if (style == 3 && i > 0 && below(&r, 3) == 0) l[i] = -INFINITY;
+        }
+        struct hm_row *row = open_row(l, vocab, "1"), *exact = open_row(l, vocab, "1");
+        exact->filter.state = HM_FILTER_OFF;
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            struct hm_ival p, first, entropy;
+            char text[80];
+            int32_t at = hm_row_token(row, below(&r, row->support));
+            assert_int_equal(hm_row_probability(exact, at, &p, NULL), HM_OK);
+            assert_int_equal(hm_row_probability(exact, hm_row_token(row, 0), &first, NULL), HM_OK);
+            assert_int_equal(hm_row_entropy(exact, &entropy, NULL), HM_OK);
+            double border[] = {first.lo - p.lo, p.lo / first.lo, p.lo, -log(p.lo), p.lo * exp(entropy.lo), p.lo / first.lo};
+            double value = border[n] + (below(&r, 3) ? 0 : (double)below(&r, 5) * 0x1p-45);
+            snprintf(text, sizeof text, "%s%a", names[n], value < 1e-9 ? 1e-9 : value >= 1 && n != 3 && n != 4 ? 0.5 : value);
+            struct hm_rule rule = parse_rule(text);
+            for (size_t i = 0; i < vocab; i++, decisions++) {
+                enum hm_verdict a, b;
+                assert_int_equal(hm_rule_accepts(&rule, row, (int32_t)i, &a, NULL), HM_OK);
+                assert_int_equal(hm_rule_accepts(&rule, exact, (int32_t)i, &b, NULL), HM_OK);
+                if (a != b || a == HM_UNDECIDED) fail_msg("%s, token %zu: %d and %d", text, i, (int)a, (int)b);
+            }
+            hm_rule_clear(&rule);
+        }
+        left += row->filter.undecided;
+        hm_row_close(row);
+        hm_row_close(exact);
+    }
+    print_message("%zu decisions, %zu left to MPFR\n", decisions, left);
+    assert_true(left > 0 && left < decisions / 4);
 }
 
 static int release_caches(void **state)
@@ -248,6 +380,9 @@ int main(void)
         cmocka_unit_test(ties_of_the_theory),
         cmocka_unit_test(the_undecidable_is_not_guessed),
         cmocka_unit_test(parameters_turn_at_the_border),
+        cmocka_unit_test(swapped_parameters_are_noticed),
+        cmocka_unit_test(the_active_threshold_is_the_smaller),
+        cmocka_unit_test(filter_and_mpfr_agree),
     };
     return cmocka_run_group_tests(tests, NULL, release_caches);
 }
