@@ -50,6 +50,8 @@ const char hm_decode_help[] =
     "                       --draft, else 1\n"
     "      --margin         add certificates from the gap alone, and from the\n"
     "                       rule's parameter alone\n"
+    "      --divergence D   certify by this one as well: renyi:A, renyi-reverse:A,\n"
+    "                       hellinger, chi2, chi2-reverse, max, spread (repeatable)\n"
     "      --law iid|topk   the law of the emitted token, drafts drawn or taken in\n"
     "                       order (repeatable)\n"
     "      --certify-temperature T   of p and q in claims and relaxed rules;\n"

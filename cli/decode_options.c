@@ -10,7 +10,7 @@
 enum flag {
     MODEL = 256, DRAFT, DRAFTER, PROMPT, PROMPT_FILE, PROMPTS, LIMIT, MAX_TOKENS, CONTEXT, TEMPERATURE, TOP_K, TOP_P, SEED,
     STOP, TREE_BUDGET, TREE_WIDTH, TREE_DEPTH, SELECT, TRAVERSE, ACCEPT, CERTIFY, M, MARGIN, CERTIFY_TEMPERATURE,
-    CERTIFY_NODES, LAW, CERTIFY_THREADS, LOG, KEEP_ROWS, HASH_ROWS, THREADS, DEVICE, CHAT, SYSTEM, CHECK, JSON, QUIET, IGNORE_EOS, HELP
+    CERTIFY_NODES, DIVERGENCE, LAW, CERTIFY_THREADS, LOG, KEEP_ROWS, HASH_ROWS, THREADS, DEVICE, CHAT, SYSTEM, CHECK, JSON, QUIET, IGNORE_EOS, HELP
 };
 
 static const struct option flags[] = {
@@ -39,6 +39,7 @@ static const struct option flags[] = {
     {"margin", no_argument, NULL, MARGIN},
     {"certify-temperature", required_argument, NULL, CERTIFY_TEMPERATURE},
     {"certify-nodes", required_argument, NULL, CERTIFY_NODES},
+    {"divergence", required_argument, NULL, DIVERGENCE},
     {"law", required_argument, NULL, LAW},
     {"certify-threads", required_argument, NULL, CERTIFY_THREADS},
     {"log", required_argument, NULL, LOG},
@@ -126,6 +127,7 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
     case CERTIFY: o->certified = true; return hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
     case M: o->certified = true; return hm_flag_add_m(text, true, o->m, &o->m_count, err);
     case MARGIN: o->certified = o->margin = true; return HM_OK;
+    case DIVERGENCE: o->certified = true; return hm_flag_add_divergence(text, o->divergence, &o->divergence_count, err);
     case LAW: o->certified = true; return hm_flag_law(text, &o->law_iid, &o->law_topk, err);
     case CERTIFY_THREADS: return hm_flag_size("certify-threads", text, 1, 256, &o->certify_threads, err);
     case CERTIFY_TEMPERATURE: return hm_flag_temperature("certify-temperature", text, true, &o->certify_temperature, err);
@@ -227,4 +229,5 @@ void hm_decode_options_clear(struct hm_decode_options *o)
     hm_rational_clear(&o->certify_temperature);
     if (!o->match) hm_rule_clear(&o->acceptance);
     for (size_t i = 0; i < o->certify_count; i++) hm_rule_clear(&o->certify[i]);
+    for (size_t i = 0; i < o->divergence_count; i++) hm_divergence_clear(&o->divergence[i]);
 }

@@ -26,6 +26,8 @@ struct hm_decode_options {
     struct hm_rule acceptance;
     struct hm_rule certify[HM_MOST_RULES];
     size_t certify_count;
+    struct hm_divergence divergence[HM_MOST_DIVERGENCES];
+    size_t divergence_count;
     uint32_t m[HM_MOST_M];
     size_t m_count;
     bool certified;                                // certificates are wanted: --log or one of the flags about them

@@ -5,13 +5,14 @@
 
 #include "base/error.h"
 #include "base/rational.h"
+#include "certify/divergence.h"
 #include "certify/rule.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HM_MOST_RULES = 16, HM_MOST_M = 16 };
+enum { HM_MOST_RULES = 16, HM_MOST_M = 16, HM_MOST_DIVERGENCES = 16 };
 
 hm_status hm_flag_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
                         struct hm_error *err);
@@ -36,6 +37,9 @@ hm_status hm_flag_rule(const char *flag, const char *text, struct hm_rule *out, 
 hm_status hm_flag_add_rule(const char *flag, const char *text, struct hm_rule rule[HM_MOST_RULES], size_t *count,
                            struct hm_error *err);
 hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size_t *count, struct hm_error *err);
+
+hm_status hm_flag_add_divergence(const char *text, struct hm_divergence divergence[HM_MOST_DIVERGENCES], size_t *count,
+                                 struct hm_error *err);
 
 // --law iid or topk: sets the one that is named.
 hm_status hm_flag_law(const char *text, bool *iid, bool *topk, struct hm_error *err);

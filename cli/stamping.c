@@ -47,6 +47,8 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .m_count = options->m_count,
         .margin = options->margin,
         .universal = options->margin,
+        .divergences = options->divergence,
+        .divergence_count = options->divergence_count,
         .law_iid = options->law_iid,
         .law_topk = options->law_topk,
         .acceptance = options->match ? NULL : &options->acceptance,
