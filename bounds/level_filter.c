@@ -39,12 +39,12 @@ static bool prove_level(struct hm_terms *t, size_t tied[2], struct hm_ival *drop
 
 // w ln(w/C) - w + C at a tied token: w (v - ln(1+v)), v = (C - w)/w. Far below the level v might overflow, and nothing
 // cancels in the form as it stands.
-static struct hm_ival excess(const struct hm_term *x, struct hm_ival drop, struct hm_ival level, struct hm_ival log_level)
+static struct hm_ival excess(const struct hm_term *x, struct hm_ival drop, struct hm_ival level)
 {
     struct hm_ival step = hm_ival_sub(x->drop, drop); // C - w
     if (x->weight.hi >= level.lo / 8) return hm_ival_mul(x->weight, hm_ival_log_excess(hm_ival_div(step, x->weight)));
     if (x->weight.hi == 0) return step; // 0 ln 0 = 0
-    return hm_ival_sub(step, hm_ival_mul(x->weight, hm_ival_add(log_level, x->distance)));
+    return hm_ival_sub(step, hm_ival_mul(x->weight, hm_ival_add(hm_ival_log(level), x->distance)));
 }
 
 static bool forward(struct hm_terms *t, struct hm_level_ivals *out)
@@ -60,11 +60,11 @@ static bool forward(struct hm_terms *t, struct hm_level_ivals *out)
     }
     struct hm_ival drop, klf = zero, tv = zero;
     if (!prove_level(t, out->tied_f, &drop)) return false;
-    struct hm_ival level = hm_ival_sub(one, drop), log_level = hm_ival_log(level);
+    struct hm_ival level = hm_ival_sub(one, drop);
     size_t a = out->tied_f[0];
     for (size_t i = 0; i < n; i = i + 1 == a ? n - out->tied_f[1] : i + 1) {
         struct hm_term x = hm_term(t, i);
-        klf = hm_ival_add(klf, excess(&x, drop, level, log_level));
+        klf = hm_ival_add(klf, excess(&x, drop, level));
         if (i < a) tv = hm_ival_add(tv, hm_ival_sub(drop, x.drop));
     }
     out->klf = hm_ival_max(hm_ival_div(klf, row->total), zero);

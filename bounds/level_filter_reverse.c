@@ -62,11 +62,11 @@ static struct hm_ival from_level(struct hm_terms *t, size_t a, size_t s, struct 
 {
     const struct hm_level_row *row = t->row;
     size_t n = row->k + row->m;
-    struct hm_ival all = hm_ival_count(a + s), excess = zero, below = zero;
+    struct hm_ival all = hm_ival_count(a + s), scale = hm_ival_div(t->inverse, all), excess = zero, below = zero;
     for (size_t i = 0; i < n; i = i + 1 == a ? n - s : i + 1) {
         struct hm_term x = hm_term(t, i);
-        struct hm_ival u = hm_ival_div(hm_ival_sub(hm_ival_mul(all, x.far), sum), all); // level less logit
-        excess = hm_ival_add(excess, hm_ival_exp_excess(hm_ival_mul(u, t->inverse)));
+        struct hm_ival u = hm_ival_mul(hm_ival_sub(hm_ival_mul(all, x.far), sum), scale); // level less logit, over T
+        excess = hm_ival_add(excess, hm_ival_exp_excess(u));
         if (i >= a) below = hm_ival_add(below, x.weight);
     }
     struct hm_ival lost = hm_ival_div(hm_ival_mul(g, excess), row->total);

@@ -12,6 +12,7 @@ void hm_terms_start(struct hm_terms *t, const struct hm_level_row *row)
 {
     t->row = row;
     t->inverse = hm_ival_div(hm_ival_count(1), hm_ival_rational(row->temperature));
+    t->unit = t->inverse.lo == 1 && t->inverse.hi == 1;
     t->filled = 0;
 }
 
@@ -20,7 +21,7 @@ static struct hm_term make(const struct hm_terms *t, size_t rank)
     struct hm_term x = {.logit = t->row->logit(t->row->order, rank)};
     const struct hm_ival one = {1, 1};
     x.far = hm_ival_sub(hm_ival_point(t->row->top), hm_ival_point(x.logit));
-    x.distance = hm_ival_mul(x.far, t->inverse);
+    x.distance = t->unit ? x.far : hm_ival_mul(x.far, t->inverse);
     if (x.distance.hi <= 1) { // the function that keeps its digits, and 1 less its result
         x.drop = hm_ival_drop(x.distance);
         x.weight = hm_ival_sub(one, x.drop);

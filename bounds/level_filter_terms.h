@@ -20,6 +20,7 @@ struct hm_term {
 struct hm_terms {
     const struct hm_level_row *row;
     struct hm_ival inverse;  // 1/T
+    bool unit;               // T = 1
     uint64_t filled;
     struct hm_term kept[HM_TERMS];
 };
