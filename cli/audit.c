@@ -90,8 +90,8 @@ static hm_status check_shards(const char *log, const char *input, struct hm_erro
     bool clash = same && strncmp(input_name, name, n) == 0 && input_name[n] == '.';
     free(folder);
     free(other);
-    return clash ? hm_fail(err, HM_USAGE, "%s: expected another name for the log: %s may be one of its row shards", log, input)
-                 : HM_OK;
+    if (!clash) return HM_OK;
+    return hm_fail(err, HM_USAGE, "%s: expected another name for the log: %s may be one of its row shards", log, input);
 }
 
 static hm_status check_log(const struct hm_audit_options *o, struct hm_error *err)
@@ -103,9 +103,11 @@ static hm_status check_log(const struct hm_audit_options *o, struct hm_error *er
     return rc;
 }
 
-static hm_status describe(const struct audit *a, const struct hm_row_file *file, struct hm_log_model *out, struct hm_error *err)
+static hm_status describe(const struct audit *a, const struct hm_row_file *file, struct hm_log_model *out,
+                          struct hm_error *err)
 {
-    *out = (struct hm_log_model){.name = hm_row_file_info(file).name, .vocab = a->input.target_info.vocab, .architecture = "rows"};
+    *out = (struct hm_log_model){
+        .name = hm_row_file_info(file).name, .vocab = a->input.target_info.vocab, .architecture = "rows"};
     return a->options.log ? hm_row_file_hash(file, out->sha256, err) : HM_OK;
 }
 
@@ -142,7 +144,7 @@ static hm_status open_stamper(struct audit *a, struct hm_error *err)
         .m = o->m,
         .m_count = o->m_count,
         .margin = o->margin,
-        .universal = o->universal,
+        .universal = o->margin,
         .divergences = o->divergence,
         .divergence_count = o->divergence_count,
         .law_iid = o->law_iid,

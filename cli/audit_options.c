@@ -24,8 +24,8 @@ const char hm_audit_help[] =
     "                        default 1\n"
     "      --temperature T   of both distributions, default 1; numbers are exact,\n"
     "                        0.8 is 4/5\n"
-    "      --margin          add certificates from the gap alone\n"
-    "      --universal       add certificates from the rule's parameter alone\n"
+    "      --margin          add certificates from the gap alone and from the\n"
+    "                        rule's parameter alone\n"
     "      --divergence D    also renyi:A, renyi-reverse:A, hellinger, chi2,\n"
     "                        chi2-reverse, max, spread (repeatable)\n"
     "      --law iid|topk    the law of the emitted token, drafts drawn or taken in\n"
@@ -38,7 +38,7 @@ const char hm_audit_help[] =
     "Exit codes: 0 no finding, 1 findings (rows that are none, shapes that do not\n"
     "fit), 2 unreadable or wrong usage, 3 undecided.\n";
 
-enum flag { TENSOR = 256, VOCABULARY, RULE, M, TEMPERATURE, MARGIN, UNIVERSAL, DIVERGENCE, LAW, LOG, KEEP_ROWS, JSON };
+enum flag { TENSOR = 256, VOCABULARY, RULE, M, TEMPERATURE, MARGIN, DIVERGENCE, LAW, LOG, KEEP_ROWS, JSON };
 
 static const struct option flags[] = {
     {"tensor", required_argument, NULL, TENSOR},
@@ -47,7 +47,6 @@ static const struct option flags[] = {
     {"m", required_argument, NULL, M},
     {"temperature", required_argument, NULL, TEMPERATURE},
     {"margin", no_argument, NULL, MARGIN},
-    {"universal", no_argument, NULL, UNIVERSAL},
     {"divergence", required_argument, NULL, DIVERGENCE},
     {"law", required_argument, NULL, LAW},
     {"log", required_argument, NULL, LOG},
@@ -67,7 +66,6 @@ static hm_status apply(int flag, const char *text, struct hm_audit_options *o, s
     case M: return hm_flag_add_m(text, false, o->m, &o->m_count, err);
     case TEMPERATURE: return hm_flag_temperature("temperature", text, true, &o->temperature, err);
     case MARGIN: o->margin = true; return HM_OK;
-    case UNIVERSAL: o->universal = true; return HM_OK;
     case DIVERGENCE: return hm_flag_add_divergence(text, o->divergence, &o->divergence_count, err);
     case LAW: return hm_flag_law(text, &o->law_iid, &o->law_topk, err);
     case LOG: o->log = text; return HM_OK;
@@ -81,8 +79,8 @@ static hm_status apply(int flag, const char *text, struct hm_audit_options *o, s
 static hm_status settle(int count, char **files, struct hm_audit_options *o, struct hm_error *err)
 {
     if (count < 1 || count > 2)
-        return hm_fail(err, HM_USAGE, "audit: expected TARGET and at most one DRAFT, found %d files (hallmark audit --help)",
-                       count);
+        return hm_fail(err, HM_USAGE,
+                       "audit: expected TARGET and at most one DRAFT, found %d files (hallmark audit --help)", count);
     o->target = files[0];
     o->draft = count == 2 ? files[1] : NULL;
     if (!o->draft && o->vocabulary) return hm_fail(err, HM_USAGE, "--draft-vocab: expected DRAFT as well");
@@ -108,7 +106,8 @@ hm_status hm_audit_options_parse(int argc, char **argv, struct hm_audit_options 
         if (flag == 'h') return HM_OK;
         if (flag == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
         if (flag == '?')
-            return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark audit --help)", optopt ? letter : word);
+            return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark audit --help)",
+                           optopt ? letter : word);
         hm_status rc = apply(flag, optarg, out, err);
         if (rc) return rc;
     }

@@ -15,7 +15,8 @@ struct hm_audit_options {
     struct hm_divergence divergence[HM_MOST_DIVERGENCES];
     size_t divergence_count;
     struct hm_rational temperature; // of p and q
-    bool margin, universal, law_iid, law_topk;
+    bool margin;                    // margin-only and rule-universal bounds
+    bool law_iid, law_topk;
     const char *log;
     bool keep_rows, json;
     size_t threads;                 // 0: one per core

@@ -34,8 +34,8 @@ static hm_status set_id(struct reading *r, size_t i, int64_t id)
         return hm_fail(r->err, HM_RANGE, "%s: column %zu: expected a target id below %zu, found %lld", r->path, i, r->vocab,
                        (long long)id);
     if (r->column[id])
-        return hm_fail(r->err, HM_RANGE, "%s: column %zu: expected an id of its own, found %lld, which column %u has", r->path,
-                       i, (long long)id, r->column[id] - 1);
+        return hm_fail(r->err, HM_RANGE, "%s: column %zu: expected an id of its own, found %lld, which column %u has",
+                       r->path, i, (long long)id, r->column[id] - 1);
     r->column[id] = (uint32_t)i + 1;
     r->ids[i] = (int32_t)id;
     return HM_OK;
@@ -127,7 +127,8 @@ hm_status hm_draft_vocabulary_read(const char *path, size_t columns, size_t voca
     struct reading r = {.path = path, .columns = columns, .vocab = vocab, .err = err};
     r.ids = hm_calloc(columns, sizeof *r.ids);
     r.column = hm_calloc(vocab, sizeof *r.column);
-    hm_status rc = r.ids && r.column ? read_ids(&r) : hm_fail(err, HM_MEMORY, "%s: out of memory for %zu ids", path, columns);
+    hm_status rc = r.ids && r.column ? read_ids(&r)
+                                     : hm_fail(err, HM_MEMORY, "%s: out of memory for %zu ids", path, columns);
     free(r.column);
     if (rc) free(r.ids);
     *ids = rc ? NULL : r.ids;

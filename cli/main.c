@@ -15,6 +15,7 @@ static const struct command {
 } commands[] = {
     {"decode", "decode with a draft tree, a certificate for every token", hm_cmd_decode},
     {"verify", "prove a certificate log, or refute it", hm_cmd_verify},
+    {"audit", "certify rows of logits that another program saved", hm_cmd_audit},
     {"report", "turn logs into a page to read", hm_cmd_report},
     {"bench", "measure speed beside the machine's ceilings", hm_cmd_bench},
 };
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "hallmark: unknown command \"%s\"; expected decode, verify, report or bench (hallmark --help)\n",
+    fprintf(stderr, "hallmark: unknown command \"%s\"; expected decode, verify, audit, report or bench (hallmark --help)\n",
             argv[1]);
     return HM_EXIT_USAGE;
 }

@@ -1,4 +1,8 @@
 add_executable(hallmark_command
+  cli/audit.c
+  cli/audit_input.c
+  cli/audit_options.c
+  cli/audit_table.c
   cli/bench.c
   cli/bench_decode.c
   cli/bench_rows.c
@@ -8,6 +12,7 @@ add_executable(hallmark_command
   cli/decode_help.c
   cli/decode_options.c
   cli/decode_summary.c
+  cli/draft_vocabulary.c
   cli/flags.c
   cli/main.c
   cli/prompts.c

@@ -1,5 +1,5 @@
 # The command as its users see it.
-foreach(script command_line verify_messages end_to_end)
+foreach(script command_line verify_messages audit end_to_end)
   add_test(NAME ${script} COMMAND ${CMAKE_SOURCE_DIR}/tests/${script} $<TARGET_FILE:hallmark_command>)
   set_tests_properties(${script} PROPERTIES TIMEOUT 900)
 endforeach()
@@ -7,6 +7,9 @@ endforeach()
 # Parts of commands that can be asked by themselves.
 hallmark_test(draft_vocabulary cli/draft_vocabulary.c)
 hallmark_test(replay cli/replay.c)
+hallmark_test(audit)
+target_compile_definitions(test_audit PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
+add_dependencies(test_audit hallmark_command)
 
 # The package and the example of docs/library.md.
 add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install_check ${CMAKE_BINARY_DIR})
