@@ -123,14 +123,14 @@ hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size
 hm_status hm_flag_add_divergence(const char *text, struct hm_divergence divergence[HM_MOST_DIVERGENCES], size_t *count,
                                  struct hm_error *err)
 {
-    static const char flag[] = "divergence";
     if (*count == HM_MOST_DIVERGENCES)
-        return hm_fail(err, HM_USAGE, "--%s: expected at most %d", flag, HM_MOST_DIVERGENCES);
+        return hm_fail(err, HM_USAGE, "--divergence: expected at most %d divergences", HM_MOST_DIVERGENCES);
     struct hm_divergence *added = &divergence[*count];
     if (hm_divergence_parse(text, added, err)) return hm_fail_prefix(err, "--divergence");
     hm_status rc = check_digits("--divergence", &added->order, err);
-    for (const struct hm_divergence *d = divergence; d < added && !rc; d++)
-        if (d->kind == added->kind && mpq_equal(d->order.value, added->order.value)) rc = twice(flag, text, err);
+    for (size_t i = 0; i < *count && !rc; i++)
+        if (divergence[i].kind == added->kind && mpq_equal(divergence[i].order.value, added->order.value))
+            rc = twice("divergence", text, err);
     if (rc) hm_divergence_clear(added);
     else ++*count;
     return rc;

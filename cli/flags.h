@@ -37,6 +37,7 @@ hm_status hm_flag_rule(const char *flag, const char *text, struct hm_rule *out, 
 hm_status hm_flag_add_rule(const char *flag, const char *text, struct hm_rule rule[HM_MOST_RULES], size_t *count,
                            struct hm_error *err);
 hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size_t *count, struct hm_error *err);
+
 hm_status hm_flag_add_divergence(const char *text, struct hm_divergence divergence[HM_MOST_DIVERGENCES], size_t *count,
                                  struct hm_error *err);
 
