@@ -7,9 +7,9 @@ endforeach()
 # Parts of commands that can be asked by themselves.
 hallmark_test(draft_vocabulary cli/draft_vocabulary.c)
 hallmark_test(replay cli/replay.c)
-hallmark_test(audit)
-target_compile_definitions(test_audit PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
-add_dependencies(test_audit hallmark_command)
+hallmark_test(audit_oracle)
+target_compile_definitions(test_audit_oracle PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
+add_dependencies(test_audit_oracle hallmark_command)
 
 # The package and the example of docs/library.md.
 add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install_check ${CMAKE_BINARY_DIR})
