@@ -106,6 +106,21 @@ static void the_queue_is_bounded(void **unused)
     }
 }
 
+// Rounds that keep rows count in the same bound: at most as many as there are nodes with children.
+static void the_queue_is_bounded_with_rows_of_rounds(void **unused)
+{
+    (void)unused;
+    struct decode decode = decode_plain;
+    decode.temperature = "7/10";
+    decode.all_nodes = true;
+    for (size_t rows = 6; rows <= 12; rows += 6) { // a root and up to 4 inner nodes
+        struct hm_stamp_summary summary;
+        log_run(&decode, &(struct hm_stamp_options){.path = log_path, .threads = 2, .queue_rows = rows}, &summary);
+        assert_in_range(summary.most_rows, 4, rows);
+        hm_stamp_summary_clear(&summary);
+    }
+}
+
 static void the_summary_counts(void **unused)
 {
     (void)unused;
@@ -332,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_chain_holds),
         cmocka_unit_test(threads_do_not_change_a_byte), cmocka_unit_test(the_queue_is_bounded),
+        cmocka_unit_test(the_queue_is_bounded_with_rows_of_rounds),
         cmocka_unit_test(the_summary_counts),           cmocka_unit_test(hashed_rows_need_not_be_kept),
         cmocka_unit_test(logs_without_a_draft_model),   cmocka_unit_test(logs_that_cannot_be_created),
         cmocka_unit_test(a_log_has_one_writer),         cmocka_unit_test(a_full_disk_keeps_what_was_written),
