@@ -1,0 +1,30 @@
+// A second checker of certificate logs (docs/log.md), for reading: naive MPFR intervals, at most 1,000 lines with all
+// that belongs to it. It shares no code with the producer or with the fast checker of certify/check/, and must come to
+// that one's verdict on every log. It is also a program of its own:
+//
+//     cc -DHALLMARK_CHECK_MAIN -o hallmark-check certify/check/simple/*.c -lmpfr -lgmp -lcjson -lcrypto -lm
+//
+// In the order to read: interval.c (arithmetic), log.c (lines, fields, proving), row.c (rows and what two of them are to
+// each other), rule.c (who is accepted, and noise), theory.c (levels, thresholds, laws), claim.c (what a record claims),
+// walk.c (rounds and draws), main.c (header, records, verdict).
+#ifndef HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
+#define HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hm_simple_kind { HM_SIMPLE_PROVED, HM_SIMPLE_CONSISTENT, HM_SIMPLE_REFUTED, HM_SIMPLE_UNDECIDED, HM_SIMPLE_UNREADABLE };
+
+struct hm_simple_result {
+    enum hm_simple_kind kind;
+    int exit_code; // 0 proved, 1 refuted, 2 unreadable, 3 undecided, truncated or rows absent
+    uint64_t claims, undecided, steps;
+    uint64_t line; // where it was refuted or found unreadable; 0 otherwise
+    bool truncated;
+    char message[1024]; // what follows "hallmark: "
+};
+
+// Checks one log; memory does not grow with its length. The flags turn exit code 3 into 0 in their cases.
+int hm_check_simple(const char *path, bool allow_truncated, bool allow_absent_rows, struct hm_simple_result *result);
+
+#endif
