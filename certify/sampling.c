@@ -139,7 +139,7 @@ hm_status hm_sampling_probability(struct hm_row *row, size_t support, const int3
             out[i] = (struct hm_ival){1, 1};
             continue;
         }
-        if (filtered) out[i] = share(hm_filter_enclose(row->filter.weights[token], 1), sum);
+        if (filtered) out[i] = share(hm_filter_weight(row, token), sum);
         if (filtered && is_narrow(out[i])) continue;
         hm_status status = exact_share(row, &whole, NULL, tokens[i], &out[i], err);
         if (status) return status;
