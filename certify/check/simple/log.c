@@ -179,12 +179,12 @@ static bool attempt(mpfr_prec_t precision) // begins one, of rising precision
 }
 
 // Proves a logged enclosure when rows are at hand; without them it only must be one.
-struct ends sc_prove(const cJSON *object, const char *key, quantity *quantity, const struct ask *ask, bool rows)
+struct ends sc_prove(const cJSON *object, const char *key, quantity *value, const struct ask *ask, bool rows)
 {
     struct ends e = sc_enclosure(object, key, false);
     for (mpfr_prec_t bits = LEAST_BITS; rows && attempt(bits); bits *= 2) {
         struct mark mark = r_mark();
-        real own = quantity(ask);
+        real own = value(ask);
         bool apart = mpfr_cmp_d(own->hi, e.lo) < 0 || mpfr_cmp_d(own->lo, e.hi) > 0;
         bool inside = mpfr_cmp_d(own->lo, e.lo) >= 0 && mpfr_cmp_d(own->hi, e.hi) <= 0;
         char text[64];
@@ -197,12 +197,12 @@ struct ends sc_prove(const cJSON *object, const char *key, quantity *quantity, c
     return e;
 }
 
-enum answer sc_decide(quantity *quantity, const struct ask *ask) // is it >= 0?
+enum answer sc_decide(quantity *value, const struct ask *ask) // is it >= 0?
 {
     enum answer answer = OPEN;
     for (mpfr_prec_t bits = LEAST_BITS; answer == OPEN && attempt(bits); bits *= 2) {
         struct mark mark = r_mark();
-        real own = quantity(ask);
+        real own = value(ask);
         answer = mpfr_sgn(own->lo) >= 0 ? YES : mpfr_sgn(own->hi) < 0 ? NO : OPEN;
         r_release(mark);
     }

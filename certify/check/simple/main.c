@@ -282,8 +282,8 @@ static void conclude(bool allow_truncated, bool allow_absent_rows) {
 }
 
 static void numbers(void (*act)(mpq_ptr)) { // what must be made and cleared
-    mpq_ptr plain[5] = {run->top_p, run->inverse_claim, run->inverse_draw, run->zero, run->one};
-    for (int i = 0; i < 5; i++) act(plain[i]);
+    mpq_ptr plain[6] = {run->top_p, run->inverse_claim, run->inverse_draw, run->zero, run->one, run->u};
+    for (int i = 0; i < 6; i++) act(plain[i]);
     for (int i = 0; i <= RULES; i++) {
         act((i < RULES ? &run->rule[i] : &run->acceptance)->a);
         act((i < RULES ? &run->rule[i] : &run->acceptance)->b);

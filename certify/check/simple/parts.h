@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #endif
 #include "simple.h"
+#pragma GCC diagnostic ignored "-Wunused-parameter" // terms of a sum use what they need
 
 #include <cjson/cJSON.h>
 #include <gmp.h>
@@ -126,7 +127,7 @@ struct run {
     int rules, ms, divergences;
     int64_t m[RULES], top_k, top_count, cap, budget; // m 0: from the tree; cap -1: none
     bool match, greedy, margin, universal, all_nodes, has_draft, hashed, audit, law[2];
-    mpq_t top_p, inverse_claim, inverse_draw, zero, one;
+    mpq_t top_p, inverse_claim, inverse_draw, zero, one, u; // u: the random number of a draw
     char pattern[2][256];
     size_t vocab;
     struct row row[ROWS];
@@ -136,7 +137,7 @@ struct run {
     struct tree tree[1];
     struct node node[1];
     int64_t sequence, t, round, last_token, last_t, index;
-    uint64_t seed, bits, rounds, nodes, rows, verdicts[RULES][RULES][3][VERDICTS];
+    uint64_t seed, rounds, nodes, rows, verdicts[RULES][RULES][3][VERDICTS];
     bool finished;
 };
 extern _Thread_local struct run *run;
@@ -163,8 +164,8 @@ void sc_is_text(const cJSON *object, const char *key, const char *expected);
 void sc_absent(const cJSON *object, const char *keys, const char *because);
 double sc_real(const cJSON *v, const char *key);
 struct ends sc_enclosure(const cJSON *object, const char *key, bool bound);
-struct ends sc_prove(const cJSON *object, const char *key, quantity *quantity, const struct ask *ask, bool rows);
-enum answer sc_decide(quantity *quantity, const struct ask *ask);
+struct ends sc_prove(const cJSON *object, const char *key, quantity *value, const struct ask *ask, bool rows);
+enum answer sc_decide(quantity *value, const struct ask *ask);
 void sc_hash(const char *before, const void *bytes, size_t size, char hex[65]);
 void sc_chain(const char *text, size_t size, const cJSON *line);
 bool sc_read_line(FILE *file, char *text, size_t *size);
@@ -172,7 +173,7 @@ bool sc_read_line(FILE *file, char *text, size_t *size);
 bool sc_load(const cJSON *record, const char *key, enum which which, bool *absent);
 void sc_order(struct row *r, const struct row *draft), sc_weigh(struct row *r);
 real sc_z(const struct row *r, size_t token), sc_log_p(const struct row *r, size_t token);
-real sc_sum(term *term, const struct ask *a, size_t from, size_t to), sc_mass(const struct row *p, size_t from, size_t to);
+real sc_sum(term *value, const struct ask *a, size_t from, size_t to), sc_mass(const struct row *p, size_t from, size_t to);
 bool sc_level(const struct row *r, size_t from, size_t to), sc_same_law(const struct row *p, const struct row *q);
 // rule.c, theory.c, law.c
 bool sc_rational(const char *text, mpq_t q);

@@ -144,11 +144,11 @@ void sc_weigh(struct row *r) // fills p and log_sum
 
 real sc_log_p(const struct row *r, size_t token) { return r_sub(sc_z(r, token), &r->log_sum); }
 
-real sc_sum(term *term, const struct ask *a, size_t from, size_t to) // over places of the order of p
+real sc_sum(term *value, const struct ask *a, size_t from, size_t to) // over places of the order of p
 {
     struct real *sum = r_zero();
     struct mark mark = r_mark();
-    for (size_t j = from; j < to; j++, r_release(mark)) r_into(sum, term(a, j, a->p->order[j]));
+    for (size_t j = from; j < to; j++, r_release(mark)) r_into(sum, value(a, j, a->p->order[j]));
     return sum;
 }
 

@@ -196,15 +196,15 @@ static real extremal(const struct ask *a, size_t j, size_t i)
     real s = r_mul(r_number(a->eta), r_rational(a->p->inverse)), lambda = r_log(r_rational(a->rule->b));
     real up = r_exp(s), down = r_exp(r_negative(s)), one = r_number(1);
     real v = r_add(r_sub(sc_z(a->p, i), sc_z(a->p, a->p->order[a->at])), r_add(a->flag ? r_negative(s) : s, lambda));
-    real high = r_mul(up, r_add(v, s)), low = r_mul(down, r_sub(v, s)), term = r_max(high, low);
-    if (j == a->at) term = (a->flag ? r_min : r_max)(r_mul(up, lambda), r_mul(down, lambda));
+    real high = r_mul(up, r_add(v, s)), low = r_mul(down, r_sub(v, s)), x = r_max(high, low);
+    if (j == a->at) x = (a->flag ? r_min : r_max)(r_mul(up, lambda), r_mul(down, lambda));
     if (j != a->at && a->flag) { // the least of e^d (v + d): which form holds depends on v, or on where v may be
         real above = r_sub(v, r_sub(s, one)), below = r_add(v, r_add(s, one));
-        term = mpfr_sgn(above->lo) >= 0 ? low : mpfr_sgn(below->hi) <= 0 ? high : r_negative(r_exp(r_negative(r_add(one, v))));
-        if (mpfr_sgn(above->lo) < 0 && mpfr_sgn(above->hi) >= 0) term = r_hull(term, low);
-        if (mpfr_sgn(below->hi) > 0 && mpfr_sgn(below->lo) <= 0) term = r_hull(term, high);
+        x = mpfr_sgn(above->lo) >= 0 ? low : mpfr_sgn(below->hi) <= 0 ? high : r_negative(r_exp(r_negative(r_add(one, v))));
+        if (mpfr_sgn(above->lo) < 0 && mpfr_sgn(above->hi) >= 0) x = r_hull(x, low);
+        if (mpfr_sgn(below->hi) > 0 && mpfr_sgn(below->lo) <= 0) x = r_hull(x, high);
     }
-    return r_mul(&a->p->p[i], term);
+    return r_mul(&a->p->p[i], x);
 }
 
 static real typical_slack(const struct ask *a)

@@ -213,7 +213,8 @@ real q_tv_restricted(const struct ask *ask)
 {
     struct ask a = *ask;
     if (loses_nothing(ask)) return q_tv_star(ask);
-    real outside = sc_sum(lost, &(struct ask){.p = a.whole, .q = a.q}, 0, a.whole->finite), up, down, low = r_number(0), high = r_number(2);
+    real outside = sc_sum(lost, &(struct ask){.p = a.whole, .q = a.q}, 0, a.whole->finite);
+    real up = r_number(0), down = up, low = up, high = r_number(2);
     for (long bits = 0; bits < run->precision; bits++) {
         a.x = r_end(r_mul(r_add(low, high), r_number(0.5)), false);
         up = sc_sum(below_whole, &a, a.k, a.k + a.m);
@@ -314,7 +315,7 @@ static bool equal_if_uniform(const struct ask *a, enum threshold which)
     size_t z = a->k + a->m - (a->k > n ? a->k : n);
     if (!uniform(a->p) || !uniform(a->q)) return false;
     if (which == KLR) return o == N && N == n - b;
-    if (which == TV) return (__int128)(most - o) * (__int128)(n * (b + z)) == (__int128)(b * z) * (__int128)most;
+    if (which == TV) return (uint64_t)(most - o) * n * (b + z) == (uint64_t)b * z * most;
     if (which != KLF || o != n || n > 4096) return false;
     mpz_t x[4];
     for (int i = 0; i < 4; i++) mpz_init(x[i]);

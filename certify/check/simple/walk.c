@@ -40,8 +40,7 @@ static size_t check_support(const cJSON *line, const struct node *n) {
 static real kept_below(const struct ask *a, size_t j, size_t i) { return i < a->token ? &a->p->p[i] : r_number(0); }
 
 static real past_u(const struct ask *a) { // the mass of the ids below `token` in the support, less u of all of it
-    real u = r_number((double)run->bits * 0x1p-53);
-    return r_sub(sc_sum(kept_below, a, 0, a->size), r_mul(u, sc_mass(a->p, 0, a->size)));
+    return r_sub(sc_sum(kept_below, a, 0, a->size), r_mul(r_rational(run->u), sc_mass(a->p, 0, a->size)));
 }
 
 static bool is_tie(const struct ask *a) { // do the ids below hold the share u of every class of equal logits?
@@ -50,7 +49,7 @@ static bool is_tie(const struct ask *a) { // do the ids below hold the share u o
         low += a->p->order[j] < a->token;
         all++;
         bool end = j + 1 == a->size || j + 1 == a->p->finite || !sc_level(a->p, j, j + 2);
-        if (end && (unsigned __int128)low << 53 != (unsigned __int128)all * run->bits) return false;
+        if (end && sc_compare(all, run->u, low) != 0) return false;
         if (end) low = all = 0;
     }
     return true;
@@ -61,7 +60,8 @@ static enum answer is_draw(size_t token, size_t support) {
     struct ask a = {.p = &run->row[DRAW], .token = token, .size = support};
     if (run->greedy) return run->row[TARGET].order[0] == token ? YES : NO;
     if (a.p->rank[token] >= support || isinf(a.p->logit[token])) return NO;
-    run->bits = philox_bits(run->seed, (uint32_t)run->sequence, (uint32_t)run->t);
+    mpq_set_ui(run->u, philox_bits(run->seed, (uint32_t)run->sequence, (uint32_t)run->t), 1);
+    mpq_div_2exp(run->u, run->u, 53);
     enum answer earlier = is_tie(&a) ? NO : sc_decide(past_u, &a);
     a.token++;
     enum answer passes = is_tie(&a) ? NO : sc_decide(past_u, &a);
