@@ -5,6 +5,7 @@
 #include "certify/certificate_state.h"
 
 #include "base/memory.h"
+#include "bounds/ival_math.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -215,7 +216,9 @@ static hm_status measure(const struct restriction *r, struct hm_ival *mass, stru
     return status;
 }
 
-// q uniform on D = (A cap D) and S, with A's tokens above that share and S's below it: q attains the bound.
+// q uniform on D = (A cap D) and S, with A's tokens above that share and S's below it: q attains the bound. (Two uniform
+// laws are equal to it in no other case: with b tokens of p in A cap D, d in D, `out` outside and z empty ones in S, the
+// two sides differ by a multiple of (d - b)(z - out), and z <= out makes the bound 1 - p(D).)
 static bool attains(const struct restriction *r)
 {
     if (!r->q->uniform || r->size != r->k + r->m) return false;
@@ -264,21 +267,6 @@ static hm_status variation_below(const struct hm_claim_query *query, const struc
     return status;
 }
 
-static void add_loss(struct hm_ival *klr, struct hm_ival loss)
-{
-    struct hm_mpi a, b;
-    hm_mpi_init(&a, 53);
-    hm_mpi_init(&b, 53);
-    mpfr_set_d(a.lo, klr->lo, MPFR_RNDD);
-    mpfr_set_d(a.hi, klr->hi, MPFR_RNDU);
-    mpfr_set_d(b.lo, loss.lo, MPFR_RNDD);
-    mpfr_set_d(b.hi, loss.hi, MPFR_RNDU);
-    hm_mpi_add(&a, &a, &b);
-    *klr = hm_mpi_ival(&a);
-    hm_mpi_clear(&a);
-    hm_mpi_clear(&b);
-}
-
 static void all_verdicts(struct hm_restricted *out, enum hm_certified verdict)
 {
     for (int i = 0; i < 3; i++) out->certified[i] = verdict;
@@ -294,7 +282,7 @@ static hm_status judge(const struct hm_claim_query *query, const struct restrict
     if (status == HM_OK)
         status = hm_claim_below(r->p, r->q, r->k, r->m, HM_REVERSE, d->kl_qp, &out->level, &out->certified[1], err);
     if (status) return status;
-    add_loss(&out->level.klr, loss);
+    out->level.klr = hm_ival_add(out->level.klr, loss);
     out->level.tv = tv;
     return variation_below(query, r, tv, &out->certified[2], err);
 }
