@@ -76,6 +76,11 @@ static hm_status uniform_witness(struct hm_row *p, struct hm_row *q, size_t k, s
 {
     size_t kept = k < p->support ? k : p->support;
     if (p->support > k + m || q->support != kept + m || !nested(p, q)) return HM_OK;
+    struct hm_level level;
+    if (hm_level_filtered(p, k, m, &level, NULL)) { // its tied sets are settled
+        *out = level.tied_f[0] == kept && level.tied_f[1] == m;
+        return HM_OK;
+    }
     // Strictly above or below the level: equality would make p uniform, which is the other test.
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= 4 * HM_PRECISION_FIRST && !*out; precision *= 2) {
         struct hm_level_values v;
@@ -148,20 +153,16 @@ static void fix_constant(struct witness *w)
 
 static hm_status geometric_witness(struct hm_row *p, struct hm_row *q, size_t k, size_t m, bool *out, struct hm_error *err)
 {
-    struct hm_level_values v;
-    struct witness w = {.p = p, .q = q, .n = k + m, .inside = -INFINITY};
-    bool good;
-    hm_level_values_init(&v, HM_PRECISION_FIRST);
-    hm_status status = hm_level_at(p, k, m, HM_PRECISION_FIRST, &v, NULL, &good, err); // T' is exact at any precision
-    w.a = v.tied_r[0];
-    w.s = v.tied_r[1];
-    hm_level_values_clear(&v);
-    if (status || w.a + w.s == 0) return status;
-    bool level = p->logits[hm_row_token(p, w.n - 1)] != -INFINITY;
+    struct hm_level level;
+    hm_status status = hm_level_make(p, k, m, &level, NULL, err); // T' is exact whoever answers
+    if (status) return status;
+    struct witness w = {.p = p, .q = q, .n = k + m, .inside = -INFINITY, .a = level.tied_r[0], .s = level.tied_r[1]};
+    if (w.a + w.s == 0) return HM_OK;
     mpfr_init2(w.shift, EXACT);
     mpfr_init2(w.term, EXACT);
-    if (level) fix_constant(&w);
-    *out = (!level || w.fixed) && is_witness(&w);
+    bool empty = level.level_r.lo == -INFINITY; // some p_s = 0: there is no level
+    if (!empty) fix_constant(&w);
+    *out = (empty || w.fixed) && is_witness(&w);
     mpfr_clear(w.shift);
     mpfr_clear(w.term);
     return HM_OK;
