@@ -58,6 +58,7 @@ static void close_sequence(struct hm_gather *g)
 {
     close_round(g);
     if (!g->finished) g->report->logs[g->log].unfinished++;
+    hm_theory_sequence_end(&g->report->theory, g->finished);
     g->finished = true;
 }
 
@@ -148,16 +149,24 @@ static void add_distances(struct hm_report *r, const struct hm_record_step *step
     hm_sum_add(&r->sum_tv, step->tv);
 }
 
-static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step, size_t line)
+static void add_claims(struct hm_gather *g, const struct hm_record_step *step)
 {
     struct hm_report *r = g->report;
     for (size_t i = 0; i < r->claim_count; i++) {
         enum hm_token_status status = hm_token_status(&step->claims[i]);
         g->status[i] = (uint8_t)status;
         add_claim(&r->claims[i], step, &step->claims[i], status);
+        hm_theory_claim(&r->claims[i].theory, step, &step->claims[i], &r->logs[g->log].header);
         g->undecided += undecided_answers(&step->claims[i]);
     }
     add_distances(r, step);
+    hm_theory_step(&r->theory, step);
+}
+
+static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step, size_t line)
+{
+    struct hm_report *r = g->report;
+    add_claims(g, step);
     if (step->source == HM_SOURCE_ACCEPTED && step->top_count > 0) {
         r->accepted_known++;
         r->accepted_not_first += step->token != step->top[0].id;
@@ -182,6 +191,21 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
     return hm_keep_step(g, step, line);
 }
 
+// A row of an audit is a step without a sequence: it has claims and no place in a text.
+static void add_row(struct hm_gather *g, const struct hm_record_step *row)
+{
+    struct hm_report *r = g->report;
+    struct hm_report_group *group = &r->by_log[g->log];
+    add_claims(g, row);
+    group->steps++;
+    group->with_draft += row->claims[r->lead].has_verdicts;
+    group->certified += g->status[r->lead] == HM_TOKEN_CERTIFIED;
+    group->undecided += g->status[r->lead] == HM_TOKEN_UNDECIDED;
+    r->steps++;
+    r->rows++;
+    r->logs[g->log].steps++;
+}
+
 static void add_node(struct hm_gather *g, const struct hm_record_step *node)
 {
     g->report->nodes++;
@@ -194,6 +218,11 @@ static void add_end(struct hm_gather *g, const struct hm_record_end *end)
     log->has_end = true;
     log->end = *end;
     g->report->undecided += (uint64_t)end->undecided;
+    if (end->decisions >= 0) {
+        g->report->theory.filter_logs++;
+        g->report->theory.decisions += (uint64_t)end->decisions;
+        g->report->theory.filter_undecided += (uint64_t)end->filter_undecided;
+    }
     if (end->certify_seconds >= 0)
         g->report->certify_seconds = fmax(g->report->certify_seconds, 0) + end->certify_seconds;
 }
@@ -209,6 +238,7 @@ static hm_status add_records(struct hm_gather *g)
         if (record.kind == HM_RECORD_ROUND) add_round(g, record.round);
         if (record.kind == HM_RECORD_STEP) rc = add_step(g, record.step, record.line);
         if (record.kind == HM_RECORD_NODE) add_node(g, record.step);
+        if (record.kind == HM_RECORD_ROW) add_row(g, record.step);
         if (record.kind == HM_RECORD_END) add_end(g, record.end);
         if (rc) return rc;
     }

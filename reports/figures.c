@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,22 +26,6 @@ enum hm_token_status hm_token_status(const struct hm_record_claim *claim)
     if (inapplicable) return HM_TOKEN_INAPPLICABLE;
     if (vacuous) return HM_TOKEN_VACUOUS;
     return claim->covered == HM_YES ? HM_TOKEN_COVERED : HM_TOKEN_UNCOVERED;
-}
-
-// a + b, or a neighbour on the given side unless Knuth's error term says that the sum is exact: whole numbers stay
-// whole.
-static double add_toward(double a, double b, double side)
-{
-    double sum = a + b, part = sum - a;
-    double error = (a - (sum - part)) + (b - part);
-    return error == 0 ? sum : nextafter(sum, side); // NaN, from infinities, is not 0
-}
-
-void hm_sum_add(struct hm_sum *sum, struct hm_ival value)
-{
-    sum->lo = sum->count ? add_toward(sum->lo, value.lo, -INFINITY) : value.lo;
-    sum->hi = sum->count ? add_toward(sum->hi, value.hi, INFINITY) : value.hi;
-    sum->count++;
 }
 
 bool hm_report_has_draft_rows(const struct hm_report *report)
@@ -145,6 +128,10 @@ static bool copy_header(const struct hm_record_header *from, struct hm_record_he
         to->claims[i] = strdup(from->claims[i]); // whole: two rules may differ beyond what is shown
         good &= to->claims[i] != NULL;
     }
+    for (size_t i = 0; i < from->divergence_count; i++) {
+        to->divergences[i] = strdup(from->divergences[i]);
+        good &= to->divergences[i] != NULL;
+    }
     return good;
 }
 
@@ -154,6 +141,7 @@ void hm_report_log_clear(struct hm_report_log *log)
     header_texts(&log->header, texts);
     for (size_t i = 0; i < HEADER_TEXTS; i++) free((void *)(uintptr_t)*texts[i]);
     for (size_t i = 0; i < log->header.claim_count; i++) free((void *)(uintptr_t)log->header.claims[i]);
+    for (size_t i = 0; i < log->header.divergence_count; i++) free((void *)(uintptr_t)log->header.divergences[i]);
     free(log->path);
 }
 
@@ -198,11 +186,21 @@ static bool same_claims(const struct hm_record_header *a, const struct hm_record
     return same;
 }
 
+static bool same_divergences(const struct hm_record_header *a, const struct hm_record_header *b)
+{
+    bool same = a->divergence_count == b->divergence_count;
+    for (size_t i = 0; same && i < a->divergence_count; i++) same = strcmp(a->divergences[i], b->divergences[i]) == 0;
+    return same;
+}
+
 static hm_status compare_claims(struct hm_gather *g, const char *path, const struct hm_record_header *h)
 {
     const struct hm_report_log *first = &g->report->logs[0];
     char expected[CLAIMS_TEXT], found[CLAIMS_TEXT];
-    if (same_claims(&first->header, h)) return HM_OK;
+    if (same_claims(&first->header, h)) {
+        if (same_divergences(&first->header, h)) return HM_OK;
+        return hm_fail(g->err, HM_SHAPE, "%s: line 1: divergences: expected those of %s, found others", path, first->path);
+    }
     claims_text(&first->header, expected, sizeof expected);
     claims_text(h, found, sizeof found);
     return hm_fail(g->err, HM_SHAPE, "%s: line 1: claims: expected %s, as in %s, found %s", path, expected, first->path,

@@ -7,6 +7,7 @@
 #include "bounds/ival.h"
 #include "certify/log_reader.h"
 #include "reports/histogram.h"
+#include "reports/theory.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,12 +38,6 @@ enum hm_token_status {
     HM_TOKEN_STATUSES
 };
 
-// A sum of enclosures, itself one.
-struct hm_sum {
-    double lo, hi;
-    uint64_t count;
-};
-
 // Steps of one margin band, of those that have verdicts and a margin.
 struct hm_band {
     uint64_t steps, certified;
@@ -62,6 +57,7 @@ struct hm_claim_figures {
     struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of all steps, draft row or not
     struct hm_histogram draft;                    // upper ends of KL(p||q) at the steps with verdicts
     struct hm_histogram radius;                   // lower ends
+    struct hm_claim_theory theory;
 };
 
 // Rounds: what speculation achieved. Rounds cut off by the end of a truncated log are left out.
@@ -144,7 +140,9 @@ struct hm_report {
     struct hm_claim_figures *claims; // rules outer, m inner, as in every header
     size_t claim_count, lead;        // lead: the claim whose rule is the acceptance rule, else the first
     struct hm_acceptance acceptance;
-    uint64_t sequences, steps, nodes, prefill, continuations, undecided;
+    uint64_t sequences, steps, nodes, prefill, continuations, undecided; // steps: an audit's rows too
+    uint64_t rows;                   // of these, audited rows
+    struct hm_report_theory theory;
     struct hm_histogram kl_pq, kl_qp, tv, entropy; // upper ends of the draft's distances; upper ends of the entropy
     struct hm_sum sum_kl_pq, sum_kl_qp, sum_tv, regret;
     double regret_most;              // upper end
@@ -173,14 +171,18 @@ extern const double HM_GAP_EDGES[HM_REPORT_BANDS], HM_LOGIT_EDGES[HM_REPORT_BAND
 // What one claim says about its token.
 enum hm_token_status hm_token_status(const struct hm_record_claim *claim);
 
-// Outward rounded; an end stays exact where its addition is.
-void hm_sum_add(struct hm_sum *sum, struct hm_ival value);
-
 // Whether some claim has verdicts: false for plain decoding and for drafters without a distribution.
 bool hm_report_has_draft_rows(const struct hm_report *report);
 
 // "tree" or the number, in the caller's buffer; and "accepted", ... for an enum hm_source.
 const char *hm_m_text(int64_t m, char buffer[24]);
 const char *hm_source_text(unsigned source);
+
+// The parts of theory.h in two other languages (markdown_theory.c, json_theory.c).
+struct hm_output;
+void hm_markdown_theory(struct hm_output *o, const struct hm_report *r);
+void hm_json_sum(struct hm_output *o, const char *key, const struct hm_sum *sum, const char *after); // report_json.c
+void hm_json_theory(struct hm_output *o, const struct hm_report *r);           // an object
+void hm_json_claim_theory(struct hm_output *o, const struct hm_report *r, const struct hm_claim_figures *f); // likewise
 
 #endif

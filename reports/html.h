@@ -13,6 +13,7 @@ enum { HM_HTML_MOST_CHARTS = 24 }; // claims with charts of their own; tables li
 void hm_html_summary(struct hm_output *o, const struct hm_report *r);      // html_summary.c: the first screen
 void hm_html_navigation(struct hm_output *o, const struct hm_report *r);
 void hm_html_claims(struct hm_output *o, const struct hm_report *r);       // html_claims.c
+void hm_html_theory(struct hm_output *o, const struct hm_report *r);       // html_theory.c
 void hm_html_text(struct hm_output *o, const struct hm_report *r);         // html_text.c
 void hm_html_token_data(struct hm_output *o, const struct hm_report *r);
 void hm_html_acceptance(struct hm_output *o, const struct hm_report *r);   // html_sections.c

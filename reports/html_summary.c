@@ -263,6 +263,7 @@ void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
     hm_put(o, hm_report_has_draft_rows(r) ? "Certified" : "Requirement");
     hm_put(o, "</a><a href=\"#text\">Text</a>"
               "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a "
+              "href=\"#theory\">Bounds and laws</a><a "
               "href=\"#closest\">Closest decisions</a>"
               "<a href=\"#run\">What was run</a><a href=\"#how\">How computed</a>");
     if (r->claim_count > 1) {

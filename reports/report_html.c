@@ -37,6 +37,7 @@ static void put_page(struct hm_output *o, const struct hm_report *r)
     hm_html_text(o, r);
     hm_html_acceptance(o, r);
     hm_html_cost(o, r);
+    hm_html_theory(o, r);
     hm_html_closest(o, r);
     hm_html_groups(o, r);
     hm_html_run(o, r);

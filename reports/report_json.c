@@ -42,7 +42,7 @@ static void put_share(struct hm_output *o, const char *key, uint64_t part, uint6
     hm_put(o, after);
 }
 
-static void put_sum(struct hm_output *o, const char *key, const struct hm_sum *sum, const char *after)
+void hm_json_sum(struct hm_output *o, const char *key, const struct hm_sum *sum, const char *after)
 {
     if (!sum->count) {
         hm_putf(o, "\"%s\":null%s", key, after);
@@ -137,7 +137,7 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     put_share(o, "verified_per_round", a->verified, a->rounds, ",");
     put_share(o, "pool_per_round", a->pool, a->rounds, ",");
     hm_putf(o, "\"rounds_with_tree\":%llu,\"fully_accepted\":%llu,", count(a->with_tree), count(a->full));
-    put_sum(o, "expected_accept", &a->expected, ",");
+    hm_json_sum(o, "expected_accept", &a->expected, ",");
     hm_putf(o, "\"expected_accept_measured\":%llu,\"per_depth\":[", count(a->expected_accepted));
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++) {
         hm_putf(o, "%s{\"depth\":%zu,\"offered\":%llu,\"reached\":%llu,", d > 1 ? "," : "", d, count(a->offered[d]),
@@ -190,6 +190,9 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
     put_histogram(o, "tv", &f->tv, LOWER, ",");
     put_histogram(o, "draft_kl_pq", &f->draft, UPPER, ",");
     put_histogram(o, "radius", &f->radius, LOWER, ",");
+    hm_put(o, "\"theory\":");
+    hm_json_claim_theory(o, r, f);
+    hm_put(o, ",");
     if (f->gap_steps)
         put_bands(o, "margin.gap", HM_GAP_EDGES, f->gap);
     else
@@ -232,9 +235,9 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
         put_log(o, r, i);
     }
     hm_putf(o,
-            "],\n\"totals\":{\"sequences\":%llu,\"steps\":%llu,\"prefill\":%llu,\"continuations\":%llu,\"node_"
+            "],\n\"totals\":{\"sequences\":%llu,\"steps\":%llu,\"prefill\":%llu,\"continuations\":%llu,\"audit_rows\":%llu,\"node_"
             "records\":%llu,\"undecided\":%llu},\n",
-            count(r->sequences), count(r->steps), count(r->prefill), count(r->continuations), count(r->nodes),
+            count(r->sequences), count(r->steps), count(r->prefill), count(r->continuations), count(r->rows), count(r->nodes),
             count(r->undecided));
     put_acceptance(o, r);
     hm_putf(o, "\"lead_claim\":%zu,\n\"claims\":[", r->lead);
@@ -243,16 +246,19 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
         put_claim(o, r, &r->claims[i]);
     }
     hm_put(o, "],\n\"relaxation\":{");
-    put_sum(o, "regret", &r->regret, ",");
+    hm_json_sum(o, "regret", &r->regret, ",");
     hm_putf(o, "\"regret_max_upper\":%s,\"accepted_not_first\":%llu,\"accepted_known\":%llu},\n\"draft_distance\":{",
             r->regret.count ? hm_number_json_up(r->regret_most).text : "null", count(r->accepted_not_first),
             count(r->accepted_known));
-    put_sum(o, "kl_pq_mean", &r->sum_kl_pq, ",");
-    put_sum(o, "kl_qp_mean", &r->sum_kl_qp, ",");
-    put_sum(o, "tv_mean", &r->sum_tv, ",");
+    hm_json_sum(o, "kl_pq_mean", &r->sum_kl_pq, ",");
+    hm_json_sum(o, "kl_qp_mean", &r->sum_kl_qp, ",");
+    hm_json_sum(o, "tv_mean", &r->sum_tv, ",");
     put_histogram(o, "kl_pq", &r->kl_pq, UPPER, ",");
     put_histogram(o, "kl_qp", &r->kl_qp, UPPER, ",");
     put_histogram(o, "tv", &r->tv, UPPER, "},\n");
+    hm_put(o, "\"theory\":");
+    hm_json_theory(o, r);
+    hm_put(o, ",\n");
     put_categories(o, r);
     put_run_times(o, r);
     return hm_output_close(o, err);

@@ -209,6 +209,7 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
         put_requirement(o, r);
     put_acceptance(o, r);
     put_distances(o, r);
+    hm_markdown_theory(o, r);
     if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);
     if (r->log_count > 1) put_groups(o, "By log", "log", r->by_log, r->log_count);
     put_run(o, r);
