@@ -47,6 +47,11 @@ def enclosure(x):
     return [hexf(max(lo, 0.0) if x > 0 else lo), hexf(hi)]
 
 
+def lower_bound(x):
+    """A little below x, with nothing said of what is above."""
+    return enclosure(x) if mp.isinf(x) else [hexf(math.nextafter(float(x) * (1 - 1e-9), -math.inf) if x > 0 else 0.0), "inf"]
+
+
 def q(x):
     return str(Fraction(x))
 
@@ -106,6 +111,12 @@ class Rule:
             return p >= mpq(a[0]) * d.sorted[0] - TINY
         if self.name == "topk-delta":
             return position < a[0] and near(a[1])
+        if self.name == "topk-ratio":
+            return position < a[0] and p >= mpq(a[1]) * d.sorted[0] - TINY
+        if self.name == "absolute":
+            return p >= mpq(a[0]) - TINY
+        if self.name == "regret":
+            return p >= mp.exp(-mpq(a[0])) - TINY
         if self.name == "entropy":
             return p >= mpq(a[0]) - TINY or p >= mpq(a[1]) * mp.exp(-d.entropy) - TINY
         if self.name == "nucleus":
@@ -160,6 +171,127 @@ def thresholds(d, k, m):
     return out
 
 
+def power_mass(d, k, m, a):
+    """Z of the witness of order a (theory.md §2, "Other divergences")."""
+    A, S, rest = d.sorted[:k], d.sorted[k:k + m], d.sorted[k + m:]
+    if a < 0 and S[-1] == 0:
+        u = mp.mpf(0)
+    else:
+        v = (lambda x: x ** a) if a > 0 else (lambda x: -(x ** a))
+        x = bisect(lambda t: mp.fsum(plus(v(y) - t) for y in A) - mp.fsum(plus(t - v(y)) for y in S), v(S[-1]), v(A[0]))
+        u = x ** (1 / a) if a > 0 else (-x) ** (1 / a)
+    return mp.fsum(min(y, u) for y in A) + mp.fsum(max(y, u) for y in S) + mp.fsum(rest)
+
+
+class Divergence:
+    """One of the header's further divergences."""
+
+    def __init__(self, text):
+        self.text = text
+        self.name, _, order = text.partition(":")
+        self.order = mpq(Fraction(order)) if order else None
+
+    def between(self, d, e):
+        pairs = list(zip(d.p, e.p))
+        if all(abs(x - y) < TINY for x, y in pairs):
+            return mp.mpf(0)
+        if self.name.endswith("-reverse"):
+            pairs = [(y, x) for x, y in pairs]
+        ratios = [mp.inf if y == 0 else mp.log(x / y) if x > 0 else -mp.inf for x, y in pairs if x > 0 or y > 0]
+        if self.name == "max":
+            return max(ratios)
+        if self.name == "spread":
+            return max(ratios) - min(ratios)
+        if self.name == "hellinger":
+            return 1 - mp.fsum(mp.sqrt(x * y) for x, y in pairs)
+        A = mp.mpf(2) if self.name.startswith("chi2") else self.order
+        if A > 1 and any(y == 0 and x > 0 for x, y in pairs):
+            return mp.inf
+        total = mp.fsum(x ** A * y ** (1 - A) for x, y in pairs if x > 0 and y > 0)
+        if self.name.startswith("chi2"):
+            return total - 1
+        return mp.inf if total == 0 else mp.log(total) / (A - 1)
+
+    def star(self, d, k, m):
+        first, last = d.sorted[0], d.sorted[k + m - 1]
+        if abs(first - last) < TINY:
+            return mp.mpf(0)
+        if self.name == "max":
+            return mp.log(1 + mp.fsum(first - s for s in d.sorted[k:k + m]))
+        if self.name == "spread":
+            return mp.inf if last == 0 else mp.log(first / last)
+        if self.name == "hellinger":
+            return 1 - mp.sqrt(power_mass(d, k, m, mp.mpf(1) / 2))
+        if self.name == "chi2":
+            return power_mass(d, k, m, mp.mpf(2)) ** 2 - 1
+        a = {"chi2-reverse": mp.mpf(-1), "renyi": self.order}.get(self.name)
+        z = power_mass(d, k, m, 1 - self.order if a is None else a)
+        if self.name == "chi2-reverse":
+            return mp.inf if z == 0 else 1 / z - 1
+        if self.name == "renyi":
+            return a / (a - 1) * mp.log(z)
+        return mp.inf if z == 0 else -mp.log(z)
+
+
+def law_iid(d, e, k, m):
+    """(accept, e) by carrying whole vectors through the m attempts."""
+    inside = set(d.order[:k])
+    if all(abs(x - y) < TINY for x, y in zip(d.p, e.p)):
+        return mp.mpf(1), mp.mpf(0)
+    p, reach, out, accept = list(d.p), mp.mpf(1), [mp.mpf(0)] * len(d.p), mp.mpf(0)
+    for _ in range(m):
+        took = [y if i in inside else min(x, y) for i, (x, y) in enumerate(zip(p, e.p))]
+        out = [o + reach * t for o, t in zip(out, took)]
+        accept += reach * mp.fsum(took)
+        reach *= mp.fsum(y - t for y, t in zip(e.p, took))
+        rest = [plus(x - y) for x, y in zip(p, e.p)]
+        p = [x / mp.fsum(rest) for x in rest]
+        if reach < TINY:
+            return mp.mpf(1), tv_of(out, d.p)
+    return accept, tv_of([o + reach * x for o, x in zip(out, p)], d.p)
+
+
+def tv_of(a, b):
+    total = mp.fsum(abs(x - y) for x, y in zip(a, b)) / 2
+    return mp.mpf(0) if total < TINY else total
+
+
+def law_topk(d, children, k):
+    out, reach, seen = [mp.mpf(0)] * len(d.p), mp.mpf(1), mp.mpf(0)
+    accept = mp.mpf(0)
+    for x in children:
+        if d.rank[x] < k:
+            out[x] += reach
+            return mp.mpf(1), tv_of(out, d.p)
+        out[x] += d.p[x]  # reach times p/(1 - seen)
+        accept += d.p[x]
+        seen += d.p[x]
+        reach = 1 - seen
+    return accept, mp.mpf(0)
+
+
+def universal(rule, d, k, m):
+    """The bounds that know the rule's parameter and p_(1) only, or None."""
+    p = d.sorted[0]
+    if rule.name == "additive":
+        y = mpq(rule.args[0])
+        u, v = 1 + m * y, 1 - y
+        return {"klf": (u * mp.log(u) + m * v * mp.log(v)) / (1 + m), "klr": -(mp.log(u) + m * mp.log(v)) / (1 + m)}
+    if rule.name not in ("multiplicative", "entropy", "absolute", "regret"):
+        return None
+    a = mpq(rule.args[0])
+    tau = {"multiplicative": a * p, "absolute": a, "regret": mp.exp(-a)}.get(rule.name)
+    if rule.name == "entropy":
+        tau = min(a, mpq(rule.args[1]) * mp.exp(-d.entropy))
+    if rule.name != "multiplicative" and p <= tau + TINY:
+        return None
+    tail = mp.fsum(d.sorted[1:])
+    s = min(tau, tail / m)
+    c = (p + m * s) / (1 + m)
+    rest = tail - m * s + (1 + m) * mp.exp((mp.log(p) + m * mp.log(s)) / (1 + m)) if s > 0 else tail
+    return {"klf": p * mp.log(p / c) + (m * s * mp.log(s / c) if s > 0 else 0), "klr": mp.inf if rest == 0 else -mp.log(rest)}
+
+
 def margins(d, k, m):
     y = d.sorted[k - 1] - d.sorted[k]
     u, v = 1 + m * y, 1 - k * y
@@ -170,12 +302,12 @@ def margins(d, k, m):
 
 
 def radius(rule, d, k, token):
-    """theory.md §6, or None where it has no closed or monotone form."""
+    """theory.md §6 as an enclosure; a lower bound only for entropy, and for topk-delta and topk-ratio when they reject."""
     l, rank, inside = [mp.mpf(x) for x in d.row], d.rank[token], d.rank[token] < k
     at = lambda i: l[d.order[i]]
     gap = lambda hi, lo: mp.inf if lo >= V or mp.isinf(at(lo)) else (at(hi) - at(lo)) / 2
     V = len(l)
-    count = {"greedy": 1, "topm": None, "topk-delta": None}.get(rule.name, 0)
+    count = {"greedy": 1, "topm": None, "topk-delta": None, "topk-ratio": None}.get(rule.name, 0)
     if count is None:
         count = int(rule.args[0])
 
@@ -211,22 +343,70 @@ def radius(rule, d, k, token):
             return mp.inf
         return bisect((lambda e: -share(e)) if inside else share, mp.mpf(0), mp.mpf(200))
 
-    if rule.name in ("greedy", "topm"):
-        return mp.inf if inside and k >= V else gap(rank, k) if inside else gap(k - 1, rank)
-    if rule.name == "multiplicative":
-        shift = d.t * mp.log(mpq(rule.args[0])) / 2
+    def ratio(alpha):
+        shift = d.t * mp.log(mpq(alpha)) / 2
         return gap(rank, 1 if rank == 0 else 0) - shift if inside else gap(0, rank) + shift
-    if rule.name == "additive":
-        return additive(rule.args[0])
-    if rule.name == "topk-delta":
-        near = d.p[token] >= d.sorted[0] - mpq(rule.args[1])
-        eps = rule.args[1]
-        if inside:
-            rule_radius = additive(eps)
-            return rule_radius if count >= V else min(rule_radius, gap(rank, count))
-        out = [] if rank < count else [gap(count - 1, rank)]
-        return max(out + ([] if near else [additive(eps)]))
-    return nucleus(rule.args[0]) if rule.name == "nucleus" else None
+
+    def level(t, one):
+        p, others = d.p[token], 1 - d.p[token]
+        if p == 0 or others < TINY or one:
+            return mp.inf
+        return abs(d.t / 2 * mp.log(p * (1 - t) / (t * others)))
+
+    def typical(lam, eta, least):
+        """The extremal sum of theory.md §6 for the delta branch of entropy, at noise eta."""
+        s, total = eta / d.t, mp.mpf(0)
+        for i in range(V):
+            if d.p[i] == 0:
+                continue
+            if i == token:
+                ends = [mp.exp(s) * lam, mp.exp(-s) * lam]
+                total += d.p[i] * (min(ends) if least else max(ends))
+                continue
+            v = (l[i] - l[token]) / d.t + (-s if least else s) + lam
+            at_ends = [mp.exp(s) * (v + s), mp.exp(-s) * (v - s)]
+            if least and -s < -1 - v < s:
+                at_ends.append(-mp.exp(-1 - v))
+            total += d.p[i] * (min(at_ends) if least else max(at_ends))
+        return total
+
+    def entropy(eps, delta):
+        if d.p[token] == 0:
+            return mp.inf
+        lam, yes = mp.log(mpq(delta)), d.p[token] >= mpq(eps) - TINY
+        by_level = level(mpq(eps), eps >= 1)
+        sign = 1 if inside else -1
+        holds = lambda eta: -sign * typical(lam, eta, not inside)
+        by_delta = bisect(holds, mp.mpf(0), mp.mpf(64)) if holds(mp.mpf(0)) > 0 else mp.mpf(0)
+        return max(by_level if yes else 0, by_delta) if inside else min(by_level, by_delta)
+
+    def rejected(fails, value):
+        """The larger of the radii of the failing conditions."""
+        return max(([gap(count - 1, rank)] if rank >= count else []) + ([value()] if fails else []))
+
+    name, a = rule.name, rule.args
+    p, first = d.p[token], d.sorted[0]
+    if name in ("greedy", "topm"):
+        return enclosure(mp.inf if inside and k >= V else gap(rank, k) if inside else gap(k - 1, rank))
+    if name == "multiplicative":
+        return enclosure(ratio(a[0]))
+    if name == "additive":
+        r = additive(a[0])
+        return None if r is None else enclosure(r)
+    if name == "absolute":
+        return enclosure(level(mpq(a[0]), a[0] == 1))
+    if name == "regret":
+        return enclosure(level(mp.exp(-mpq(a[0])), a[0] == 0))
+    if name == "entropy":
+        return lower_bound(entropy(*a))
+    if name == "nucleus":
+        return enclosure(nucleus(a[0]))
+    value = (lambda: additive(a[1])) if name == "topk-delta" else (lambda: ratio(a[1]))
+    if inside:
+        return enclosure(value() if count >= V else min(value(), gap(rank, count)))
+    fails = p < first - mpq(a[1]) - TINY if name == "topk-delta" else p < mpq(a[1]) * first - TINY
+    r = rejected(fails, value)
+    return None if r is None else lower_bound(r)
 
 
 def philox(seed, sequence, t):
@@ -263,7 +443,8 @@ class Maker:
         defaults = dict(vocab=12, claims=["greedy"], m=["tree"], margin=False, acceptance="match", temperature="0",
                         certify_temperature="1", top_k=0, top_p="1", traversal="exhaustive", width=3, depth=2, budget=8,
                         nodes="path", draft=True, sequences=1, tokens=6, top=4, seed=1, eos=[], spread=2.0, noise=0.8,
-                        special=0.0, reorder=False, capacity=0, keep=True, stop=None)
+                        special=0.0, reorder=False, capacity=0, keep=True, stop=None, universal=False, divergences=[],
+                        laws=[], unscored=[], rows=0)
         self.o = o = {**defaults, **o}
         self.__dict__.update(o)
         self.name, self.lines, self.chain = name, [], ""
@@ -272,6 +453,7 @@ class Maker:
         self.shards = {"target": shard("target"), "draft": shard("draft")}
         self.T, self.Tc = Fraction(self.temperature), Fraction(self.certify_temperature)
         self.rules = [Rule(r) for r in self.claims]
+        self.others = [Divergence(x) for x in self.divergences]
         self.cap = int(self.traversal[4:]) if self.traversal.startswith("cap:") else None
         self.counts = {}
         self.dists, self.saved = {}, {}
@@ -301,6 +483,7 @@ class Maker:
             row = [x if math.isinf(x) else f32(x + rng.gauss(0, self.noise)) for x in row]
             if same < 0.3 * (self.special > 0):
                 row = [f32(0.25) if math.isinf(x) else x for x in row]
+            row = [-math.inf if i in self.unscored else x for i, x in enumerate(row)]
         return row
 
     def dist(self, kind, context, temperature=None):
@@ -344,7 +527,7 @@ class Maker:
             self.saved[key] = self.shards[kind].add(self.row(kind, context))
         return self.saved[key] if self.keep else {"why": "not kept", "sha256": self.saved[key]["sha256"]}
 
-    def claim(self, rule, m, d, dq, children, token):
+    def claim(self, rule, m, d, dq, children, token, why):
         tree = m == "tree"
         m = len(children) if tree else m
         k, V = rule.size(d), self.vocab
@@ -354,37 +537,86 @@ class Maker:
             c["accepts"] = "yes" if d.rank[token] < k else "no"
         c["edge"] = [entry(k - 1), entry(k)]
         if m == 0:
-            return {**c, "certified": None, "why": "no children"}
+            return {**c, "certified": None, "why": "prefill" if why == "prefill" else "no children"}
         if token is not None:
             r = radius(rule, d, k, token)
             if r is not None:
-                c["radius"] = enclosure(r)
-        if k == 0 or k + m > V:
+                c["radius"] = r
+            if rule.name == "entropy":
+                small = mpq(rule.args[0]) <= mpq(rule.args[1]) * mp.exp(-d.entropy) + TINY
+                c["active"] = "eps" if small else "delta"
+        star = self.levels(c, d, k, m, V)
+        if 0 < k and k + m <= V:
+            if self.margin:
+                c["margin"] = {n: enclosure(x) for n, x in margins(d, k, m).items()}
+            bounds = universal(rule, d, k, m) if self.universal else None
+            if bounds:
+                c["universal"] = {n: enclosure(x) for n, x in bounds.items()}
+        applies = dq and not (tree and set(children) != set(dq.order[:m]))
+
+        def word(x, limit, size, k=k):
+            if not applies:
+                return "inapplicable"
+            return "no" if k == 0 else "vacuous" if k + m > size else "yes" if x < limit - TINY else "no"
+
+        other = {}
+        for x in self.others:
+            limit = mp.mpf(0) if k == 0 else mp.inf if k + m > V else x.star(d, k, m)
+            other[x.text] = {"star": enclosure(limit), "certified": dq and word(x.between(d, dq), limit, V)}
+        if other:
+            c["divergences"] = other
+        if dq is None:
+            return {**c, "certified": None, "why": why}
+        proposed = children if tree else dq.order[:m]
+        c["covered"] = "yes" if any(d.rank[x] < k for x in proposed) else "no"
+        divergence = {"klf": kl(d, dq), "klr": kl(dq, d), "tv": tv(d, dq)}
+        c["certified"] = {n: word(x, star[n], V) for n, x in divergence.items()}
+        if self.laws:
+            both = {"iid": lambda: law_iid(d, dq, k, m), "topk": lambda: law_topk(d, proposed, k)}
+            c["laws"] = {n: dict(zip(("accept", "e"), map(enclosure, both[n]()))) for n in self.laws}
+        scored = [i for i in range(V) if not math.isinf(dq.row[i])]
+        if len(scored) < V:
+            c["restricted"] = self.restrict(d, dq, scored, k, m, word, divergence)
+        return c
+
+    def levels(self, c, d, k, m, size):
+        """Fills in levels and thresholds; returns the thresholds."""
+        if k == 0 or k + m > size:
             star = {n: mp.mpf(0) if k == 0 else mp.inf for n in ("klf", "klr", "tv")}
             c.update({n: enclosure(x) for n, x in star.items()})
         else:
             star = thresholds(d, k, m)
             for n in ("level_f", "tied_f", "level_r", "tied_r", "klf", "klr", "tv"):
                 c[n] = star[n] if n.startswith("tied") else enclosure(star[n])
-            if self.margin:
-                c["margin"] = {n: enclosure(x) for n, x in margins(d, k, m).items()}
-        if dq is None:
-            return {**c, "certified": None, "why": "no draft row"}
-        proposed = children if tree else dq.order[:m]
-        c["covered"] = "yes" if any(d.rank[x] < k for x in proposed) else "no"
-        divergence = {"klf": kl(d, dq), "klr": kl(dq, d), "tv": tv(d, dq)}
-        c["certified"] = {}
-        for n, x in divergence.items():
-            if k > 0 and k + m > V:
-                word = "vacuous"
-            elif tree and set(children) != set(dq.order[:m]):
-                word = "inapplicable"
-            else:
-                word = "yes" if k > 0 and x < star[n] - TINY else "no"
-            c["certified"][n] = word
-        return c
+        return star
 
-    def describe(self, context, draft_why, children, token):
+    def restrict(self, d, dq, scored, k, m, word, divergence):
+        """The claim on the draft's vocabulary (theory.md §4)."""
+        mass = mp.fsum(d.p[i] for i in scored)
+        if mass == 0:
+            r = {"k": 0, "mass": enclosure(mass)}
+            self.levels(r, None, 0, m, len(scored))
+            r["certified"] = {n: word(mp.inf, mp.mpf(0), len(scored), 0) for n in divergence}
+            return r
+        small, draft = (Dist([x.row[i] for i in scored], self.Tc) for x in (d, dq))
+        if all(d.p[i] == 0 for i in range(self.vocab) if i not in scored):
+            mass = mp.mpf(1)
+        k = sum(i in scored for i in d.order[:k])
+        r = {"k": k, "mass": [hexf(1.0)] * 2 if mass == 1 else enclosure(mass), "kl": enclosure(kl(small, draft))}
+        limits = self.levels(r, small, k, m, len(scored))
+        if 0 < k and k + m <= len(scored):
+            limits["klr"] -= mp.log(mass)
+            A, S = [d.p[scored[i]] for i in small.order[:k]], [d.p[scored[i]] for i in small.order[k:k + m]]
+            up = lambda t: mp.fsum(plus(t - x) for x in S)
+            down = lambda t: 1 - mass + mp.fsum(plus(x - t) for x in A)
+            if mass < 1:
+                limits["tv"] = up(bisect(lambda t: down(t) - up(t), mp.mpf(0), mp.mpf(2)))
+            r.update(klr=enclosure(limits["klr"]), tv=enclosure(limits["tv"]))
+        values = {**divergence, "klf": kl(small, draft)}
+        r["certified"] = {n: word(x, limits[n], len(scored), k) for n, x in values.items()}
+        return r
+
+    def describe(self, context, draft_why, children, token, counted):
         """The part that step and node records share."""
         d = self.dist("target", context)
         dq = None if draft_why else self.dist("draft", context)
@@ -393,10 +625,15 @@ class Maker:
                "lse": enclosure(d.lse), "entropy": enclosure(d.entropy)}
         if dq:
             out.update(kl_pq=enclosure(kl(d, dq)), kl_qp=enclosure(kl(dq, d)), tv=enclosure(tv(d, dq)))
+            same = all(abs(x - y) < TINY for x, y in zip(d.p, dq.p))
+            both = mp.fsum(min(x, y) for x, y in zip(d.p, dq.p))
+            out["standard_accept"] = enclosure_point(1) if same else enclosure(both)
+            if self.others:
+                out["divergences"] = {x.text: enclosure(x.between(d, dq)) for x in self.others}
         if token is not None and self.acceptance != "match":
             out["regret"] = enclosure((mp.mpf(d.first) - d.row[token]) / d.t)
-        out["claims"] = [self.claim(r, m, d, dq, children, token) for r in self.rules for m in self.m]
-        if token is not None:
+        out["claims"] = [self.claim(r, m, d, dq, children, token, draft_why) for r in self.rules for m in self.m]
+        if counted:
             for i, c in enumerate(out["claims"]):
                 for n, word in (c["certified"] or {}).items():
                     key = i, n, word
@@ -472,7 +709,14 @@ class Maker:
 
         def step(head, node_context, why, kids, token):
             nonlocal t
-            record = {"kind": "step", "sequence": n, "t": t, **head, **self.describe(node_context, why, kids, token)}
+            record = {"kind": "step", "sequence": n, "t": t, **head, **self.describe(node_context, why, kids, token, True)}
+            if self.acceptance != "match" and self.T > 0:
+                d = self.dist("target", node_context, self.T)
+                keep = d.order[: self.support(node_context)]
+                p = d.p[token] / mp.fsum(d.p[i] for i in keep) if token in keep else mp.mpf(0)
+                chosen = head["source"] == "accepted"
+                record["e"] = enclosure(1 - p) if chosen else enclosure_point(0)
+                record["ratio"] = enclosure(p) if chosen else enclosure_point(1)
             end = self.finish(token, t)
             if end:
                 record["finish"] = end
@@ -512,35 +756,50 @@ class Maker:
                     if v not in visited:
                         kids = [nodes[w][1] for w in children[v]]
                         self.emit({"kind": "node", "sequence": n, "round": number, "node": v, "depth": level[v],
-                                   **self.describe(nodes[v][2], why(v), kids, None)})
+                                   **self.describe(nodes[v][2], why(v), kids, None, False)})
                         self.node_records += 1
             number += 1
+
+    def audit(self):
+        """Row records: every third names the token whose decisions it is about."""
+        for n in range(self.rows):
+            context = [n % self.vocab, n]
+            why = "no draft model" if not self.draft else None
+            token = None if n % 3 else self.dist("target", context).order[n % self.vocab]
+            record = {"kind": "row", "index": 2 * n, **self.describe(context, why, [], token, True)}
+            del record["support"]
+            if token is not None:
+                record["token"] = token
+            self.emit(record)
 
     def write(self):
         self.rounds = self.steps = self.node_records = 0
         model = {"name": "random", "sha256": "0" * 64, "vocab": self.vocab, "architecture": "none"}
         pattern = lambda kind: "%s-%s-%%05d.safetensors" % (self.name, kind) if self.keep else None
         self.emit({"hallmark": 1, "kind": "header", "claims": self.claims, "m": self.m, "margin": self.margin,
-                   "acceptance": self.acceptance, "temperature": q(self.temperature),
+                   **({"universal": True} if self.universal else {}),
+                   **({"divergences": self.divergences} if self.divergences else {}),
+                   **({"laws": self.laws} if self.laws else {}), "acceptance": self.acceptance, "temperature": q(self.temperature),
                    "certify_temperature": q(self.certify_temperature),
                    "processors": {"top_k": self.top_k, "top_p": q(self.top_p)}, "proposal": "topk", "budget": None,
                    "rng": "philox4x32-10", "top": self.top, "nodes": self.nodes, "target": model,
                    "draft": model if self.draft else None, "tokenizer_sha256": "0" * 64,
-                   "decoder": {"drafter": "random", "width": self.width, "depth": self.depth, "budget": self.budget,
+                   "decoder": None if self.rows else {"drafter": "random", "width": self.width, "depth": self.depth, "budget": self.budget,
                                "selection": "order", "traversal": self.traversal},
                    "numerics": {"weights": "none", "accumulate": "none", "backend": "mpmath", "row_source": "foreign"},
                    "rows": {"target": pattern("target"), "draft": pattern("draft") if self.draft else None,
                             "hashed": True},
                    "run": {"host": "test"}})
-        for n in range(self.sequences):
+        self.audit()
+        for n in range(0 if self.rows else self.sequences):
             self.sequence(n)
         verdicts = []
         for i, (r, m) in enumerate((r, m) for r in self.claims for m in self.m):
             words = ("yes", "no", "vacuous", "inapplicable", "undecided")
             verdicts.append({"rule": r, "m": m, **{d: {w: self.counts.get((i, d, w), 0) for w in words}
                                                    for d in ("klf", "klr", "tv")}})
-        self.emit({"kind": "end", "sequences": self.sequences, "rounds": self.rounds, "steps": self.steps,
-                   "nodes": self.node_records, "verdicts": verdicts, "undecided": 0})
+        self.emit({"kind": "end", "sequences": 0 if self.rows else self.sequences, "rounds": self.rounds, "steps": self.steps,
+                   "nodes": self.node_records, **({"rows": self.rows} if self.rows else {}), "verdicts": verdicts, "undecided": 0})
         with open(self.path, "w", encoding="utf-8") as f:
             f.write("\n".join(self.lines) + "\n")
         for kind, shard in self.shards.items():
@@ -555,6 +814,8 @@ def enclosure_point(n):
 
 RULES = ["greedy", "additive:1/10", "multiplicative:3/10", "topm:3", "entropy:3/10,1/2", "nucleus:9/10",
          "topk-delta:4,1/5"]
+DIVERGENCES = ["renyi:1/2", "renyi:3", "renyi-reverse:1/3", "renyi-reverse:2", "hellinger", "chi2", "chi2-reverse", "max",
+               "spread"]
 LOGS = {
     "greedy": dict(),
     "rules": dict(claims=RULES, m=["tree", 1, 2], margin=True, tokens=4, certify_temperature="4/5", top=3),
@@ -572,6 +833,21 @@ LOGS = {
     "reordered": dict(reorder=True, seed=3, tokens=5, m=["tree", 9], vocab=9, claims=["topm:1", "topm:2"]),
     "eos": dict(eos=[1, 4, 5, 6], tokens=30, seed=2, nodes="all", budget=5, capacity=64),
     "stopped": dict(stop=2, tokens=9, seed=11, draft=False),
+    "levels": dict(claims=["topk-ratio:4,1/3", "absolute:1/6", "regret:3/2", "entropy:1/4,3/5", "entropy:1/20,2",
+                           "multiplicative:1/2", "additive:1/7", "topk-delta:2,1/6"],
+                   m=["tree", 1, 3], margin=True, universal=True, certify_temperature="5/4", tokens=4, special=0.3,
+                   noise=0.4, seed=12, acceptance="topk-ratio:2,1/2"),
+    "divergences": dict(claims=["greedy", "nucleus:3/5", "absolute:1/2"], m=["tree", 2], divergences=DIVERGENCES, laws=["iid", "topk"],
+                        tokens=5, noise=0.3, seed=13, special=0.4, vocab=7),
+    "restricted": dict(claims=["additive:1/5", "regret:1/2", "topm:3"], m=["tree", 1, 4], unscored=[2, 5, 6, 9], universal=True,
+                       divergences=["renyi:1/2", "renyi-reverse:3/4", "spread"], laws=["topk", "iid"], tokens=6, noise=0.2, seed=14,
+                       vocab=10, special=0.5, nodes="all", budget=4),
+    "lenient": dict(acceptance="absolute:1/5", claims=["absolute:1/5", "entropy:1/5,1/2"], temperature="3/4", top_k=5, top_p="19/20",
+                    certify_temperature="3/4", tokens=8, spread=1.0, seed=15, traversal="cap:2", depth=3, m=["tree", 2],
+                    laws=["topk"], nodes="all", budget=5),
+    "audit": dict(rows=9, claims=["greedy", "nucleus:4/5", "entropy:1/8,1/2", "topk-delta:3,1/10"], m=[1, 2], vocab=9, margin=True,
+                  universal=True, divergences=["hellinger", "max"], laws=["iid"], seed=16, special=0.3, unscored=[8]),
+    "audit-target": dict(rows=3, claims=["regret:1"], m=[1], vocab=6, draft=False, divergences=["chi2"], seed=17),
     "hashed": dict(keep=False, seed=4, claims=["greedy", "additive:1/10"], margin=True, m=["tree", 2], top=6),
 }
 

@@ -347,6 +347,14 @@ static real difference(const struct ask *a)
     return r_is(value, INFINITY) ? value : r_sub(value, a->star(a));
 }
 
+// The mass outside D, less what the level needs to pass all of A: TV(p, q) is never below the threshold if it has that.
+static real q_reach(const struct ask *ask) {
+    struct ask a = *ask;
+    a.x = &a.whole->p[a.p->order[0]];
+    real outside = sc_sum(lost, &(struct ask){.p = a.whole, .q = a.q}, 0, a.whole->finite);
+    return r_sub(outside, sc_sum(below_whole, &a, a.k, a.k + a.m));
+}
+
 // Is the divergence of the rows below its threshold?
 enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, quantity *star)
 {
@@ -356,6 +364,7 @@ enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, qu
     mpq_srcptr order = which == DIVERGENCE ? a.divergence->order : run->one;
     if (which != OTHER && (flat(&a) || equal_if_uniform(&a, which))) return NO;
     if (which != OTHER && which != KLR && is_uniform_witness(&a, order)) return NO;
+    if (star == q_tv_restricted && which == OTHER && sc_decide(q_reach, &a) == YES) return NO;
     enum answer above = sc_decide(difference, &a);
     return above == OPEN ? OPEN : above == YES ? NO : YES;
 }
