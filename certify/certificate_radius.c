@@ -19,7 +19,8 @@ static bool narrow(struct hm_ival x)
 struct solver {
     const struct hm_steps *steps;
     mpfr_prec_t precision;
-    struct hm_ratio ratio; // room for a value's formula
+    struct hm_ratio ratio;   // room for a value's formula
+    struct hm_masses masses;
     struct hm_error *err;
 };
 
@@ -28,7 +29,7 @@ static hm_status value_at(struct solver *s, size_t j, struct hm_ival *out)
     hm_ratio_reset(&s->ratio);
     s->steps->value(s->steps, j, &s->ratio);
     if (s->precision == 0) {
-        *out = hm_ratio_double(s->steps->row, &s->ratio);
+        *out = hm_ratio_double(&s->masses, &s->ratio);
         return HM_OK;
     }
     return hm_ratio_exact(s->steps->row, &s->ratio, s->precision, out, s->err);
@@ -93,13 +94,14 @@ static hm_status solve_at(struct solver *s, struct hm_ival *out)
 
 hm_status hm_steps_solve(struct hm_steps *steps, struct hm_ival *out, bool *known, struct hm_error *err)
 {
-    struct solver s = {.steps = steps, .err = err};
+    struct solver s = {.steps = steps, .masses = {.row = steps->row}, .err = err};
     hm_status status = HM_OK;
     *known = false;
     hm_ratio_init(&s.ratio);
     if (hm_filter_ready(steps->row)) {
         status = solve_at(&s, out);
         *known = status == HM_OK && narrow(*out);
+        hm_masses_clear(&s.masses);
     }
     for (s.precision = HM_PRECISION_FIRST; s.precision <= HM_PRECISION_LAST && !*known && status == HM_OK; s.precision *= 2) {
         status = solve_at(&s, out);
@@ -109,30 +111,50 @@ hm_status hm_steps_solve(struct hm_steps *steps, struct hm_ival *out, bool *know
     return status;
 }
 
+// A lower bound need not be narrow: doubles suffice, unless they say nothing.
+hm_status hm_steps_least(struct hm_steps *steps, double *out, struct hm_error *err)
+{
+    struct solver s = {.steps = steps, .masses = {.row = steps->row}, .err = err};
+    struct hm_ival radius = {0, 0};
+    hm_status status = HM_OK;
+    bool known = true;
+    if (hm_filter_ready(steps->row)) {
+        hm_ratio_init(&s.ratio);
+        status = solve_at(&s, &radius);
+        hm_ratio_clear(&s.ratio);
+        hm_masses_clear(&s.masses);
+    }
+    bool silent = radius.lo == 0 && !(radius.hi == 0 && hm_filter_ready(steps->row));
+    if (status == HM_OK && silent) status = hm_steps_solve(steps, &radius, &known, err);
+    *out = known ? radius.lo : 0;
+    return status;
+}
+
 // Among the first `count`, and within the threshold: accepted, the first of the two to turn; rejected, both may have to,
 // so the larger one is a lower bound.
 static hm_status both(const struct hm_rule_ops *ops, const struct hm_steps *query, struct hm_ival *out, bool *known,
                       struct hm_error *err)
 {
     struct hm_steps rank = *query, level = *query;
-    struct hm_ival r = {0, 0}, l = {0, 0};
-    bool known_rank = true, known_level = true;
-    enum hm_verdict reached = HM_YES;
+    struct hm_ival r, l;
+    bool known_rank, known_level;
     hm_topm_radius(&rank);
     ops->radius(&level);
-    bool listed = query->rank < query->rule->count;
-    hm_status status = HM_OK;
-    if (!query->accepted) status = hm_rule_reaches(query->rule, query->row, query->token, &reached, err);
-    bool reaches = reached != HM_NO; // an open condition contributes nothing
-    if (status == HM_OK && listed == query->accepted) status = hm_steps_solve(&rank, &r, &known_rank, err);
-    if (status == HM_OK && reaches == query->accepted) status = hm_steps_solve(&level, &l, &known_level, err);
     if (query->accepted) {
-        *out = hm_ival_min(r, l);
+        hm_status status = hm_steps_solve(&rank, &r, &known_rank, err);
+        if (status == HM_OK) status = hm_steps_solve(&level, &l, &known_level, err);
+        if (status) return status;
         *known = known_rank && known_level;
-    } else {
-        *out = (struct hm_ival){fmax(known_rank ? r.lo : 0, known_level ? l.lo : 0), INFINITY};
-        *known = true;
+        *out = hm_ival_min(r, l);
+        return HM_OK;
     }
+    enum hm_verdict reaches;
+    double least = 0, other = 0;
+    hm_status status = hm_rule_reaches(query->rule, query->row, query->token, &reaches, err);
+    if (status == HM_OK && query->rank >= query->rule->count) status = hm_steps_least(&rank, &least, err);
+    if (status == HM_OK && reaches == HM_NO) status = hm_steps_least(&level, &other, err);
+    *known = true;
+    *out = (struct hm_ival){fmax(least, other), INFINITY};
     return status;
 }
 

@@ -87,45 +87,31 @@ void hm_ratio_share(const struct hm_steps *s, mpq_srcptr share, struct hm_ratio 
 
 // ---- in doubles
 
-// The weights of ranks [from, to): term by term where they are few or none reach the end, else the better difference.
-static struct hm_ival mass(struct hm_row *row, size_t from, size_t to)
-{
-    if (from == 0) return hm_filter_head(row, to);
-    if (to >= row->support) return hm_filter_tail(row, from);
-    if (to - from > HM_ROW_HEAD) {
-        struct hm_ival head = hm_ival_sub(hm_filter_head(row, to), hm_filter_head(row, from));
-        return hm_ival_meet(head, hm_ival_sub(hm_filter_tail(row, from), hm_filter_tail(row, to)));
-    }
-    struct hm_ival sum = {0, 0};
-    for (size_t r = from; r < to; r++) sum = hm_ival_add(sum, hm_filter_weight(row, (size_t)hm_row_token(row, r)));
-    return sum;
-}
-
-static struct hm_ival side(struct hm_row *row, const struct hm_term *terms, int count)
+static struct hm_ival side(struct hm_masses *masses, const struct hm_term *terms, int count)
 {
     struct hm_ival sum = {0, 0};
     for (int i = 0; i < count; i++) {
         struct hm_ival part = {0, 0};
-        for (int k = 0; k < terms[i].ranges; k++) part = hm_ival_add(part, mass(row, terms[i].from[k], terms[i].to[k]));
+        for (int k = 0; k < terms[i].ranges; k++) part = hm_ival_add(part, hm_mass(masses, terms[i].from[k], terms[i].to[k]));
         if (mpq_cmp_ui(terms[i].times, 1, 1) != 0) part = hm_ival_mul(part, hm_ival_rational(terms[i].times));
         sum = hm_ival_add(sum, part);
     }
     return sum;
 }
 
-struct hm_ival hm_ratio_double(struct hm_row *row, const struct hm_ratio *r)
+struct hm_ival hm_ratio_double(struct hm_masses *masses, const struct hm_ratio *r)
 {
     if (r->kind != HM_RATIO) return hm_ival_point(r->kind == HM_RATIO_NEVER ? INFINITY : -INFINITY);
     struct hm_ival value = {0, 0};
     if (r->aboves) {
-        struct hm_ival ratio = hm_ival_div(side(row, r->above, r->aboves), side(row, r->below, r->belows));
+        struct hm_ival ratio = hm_ival_div(side(masses, r->above, r->aboves), side(masses, r->below, r->belows));
         if (ratio.lo < 0) ratio.lo = 0;
         value = hm_ival_log(ratio);
         if (r->growth) { // ln(e^g - 1) = g + ln(1 - e^-g)
             struct hm_ival g = hm_ival_rational(r->growth);
             value = hm_ival_add(value, hm_ival_add(g, hm_ival_log(hm_ival_drop(g))));
         }
-        value = hm_ival_mul(value, hm_ival_rational(row->temperature.value));
+        value = hm_ival_mul(value, hm_ival_rational(masses->row->temperature.value));
     }
     if (r->gap.high != r->gap.low)
         value = hm_ival_add(value, hm_ival_sub(hm_ival_point(r->gap.high), hm_ival_point(r->gap.low)));

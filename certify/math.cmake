@@ -2,6 +2,7 @@ list(APPEND HALLMARK_SOURCES
   certify/certificate.c
   certify/certificate_identity.c
   certify/certificate_level.c
+  certify/certificate_masses.c
   certify/certificate_radius.c
   certify/certificate_ratio.c
   certify/certificate_universal.c

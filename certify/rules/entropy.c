@@ -122,18 +122,13 @@ static void turn_eps(const struct hm_steps *s, size_t j, struct hm_ratio *out)
 static hm_status radius_least(const struct hm_steps *query, double *out, struct hm_error *err)
 {
     struct hm_steps eps = *query;
-    struct hm_ival likely;
-    double typical;
-    bool known;
-    eps.value = turn_eps;
-    *out = 0;
-    // Asked from the side of the decision, a branch on the other side has radius 0.
-    hm_status status = hm_steps_solve(&eps, &likely, &known, err);
+    double likely, typical;
+    eps.value = turn_eps; // asked from the side of the decision, a branch on the other side has radius 0
+    hm_status status = hm_steps_least(&eps, &likely, err);
     if (status) return status;
-    if (!known) likely.lo = 0;
-    if (query->accepted && eps_is_out_of_reach(query->rule, query->row)) likely.lo = 0; // never accepts
+    if (query->accepted && eps_is_out_of_reach(query->rule, query->row)) likely = 0; // it never accepts
     hm_entropy_radius_delta(query, &typical);
-    *out = query->accepted == (likely.lo > typical) ? likely.lo : typical;
+    *out = query->accepted == (likely > typical) ? likely : typical;
     return HM_OK;
 }
 

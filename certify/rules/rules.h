@@ -29,10 +29,18 @@ extern const struct hm_threshold hm_additive_threshold, hm_multiplicative_thresh
 hm_status hm_rule_reaches(const struct hm_rule *rule, struct hm_row *row, size_t token, enum hm_verdict *out,
                           struct hm_error *err);
 
-struct hm_ival hm_reach_log_total(const struct hm_row *row); // ln(W / w_top), the filter being ready
+struct hm_ival hm_reach_log_total(struct hm_row *row); // ln(W / w_top), the filter being ready
 hm_status hm_reach_log_total_exact(struct hm_row *row, mpfr_prec_t precision, struct hm_mpi *out, struct hm_error *err);
 
 // ---- radii
+
+// Weights of ranges of ranks, for a row whose filter is ready, in the filter's scale.
+struct hm_masses {
+    struct hm_row *row;
+    double *forward, *backward; // NULL until a rank behind the head is asked for
+};
+struct hm_ival hm_mass(struct hm_masses *masses, size_t from, size_t to);
+void hm_masses_clear(struct hm_masses *masses);
 
 // (high - low)/2 for two finite logits.
 struct hm_gap {
@@ -59,7 +67,7 @@ struct hm_ratio {
 void hm_ratio_init(struct hm_ratio *r); // init makes room once, reset the constant 0
 void hm_ratio_reset(struct hm_ratio *r);
 void hm_ratio_clear(struct hm_ratio *r);
-struct hm_ival hm_ratio_double(struct hm_row *row, const struct hm_ratio *r); // for a row whose filter is ready
+struct hm_ival hm_ratio_double(struct hm_masses *masses, const struct hm_ratio *r);
 hm_status hm_ratio_exact(struct hm_row *row, const struct hm_ratio *r, mpfr_prec_t precision, struct hm_ival *out,
                          struct hm_error *err);
 
@@ -87,6 +95,7 @@ void hm_ratio_share(const struct hm_steps *steps, mpq_srcptr share, struct hm_ra
 
 // The radius as an enclosure narrow enough for a log; *known is false when 4096 bits do not give one.
 hm_status hm_steps_solve(struct hm_steps *steps, struct hm_ival *out, bool *known, struct hm_error *err);
+hm_status hm_steps_least(struct hm_steps *steps, double *out, struct hm_error *err); // a lower bound of it
 
 // ---- a rule
 
