@@ -2,28 +2,103 @@
 #include "certify/row_state.h"
 
 #include "base/memory.h"
+#include "bounds/row_pass.h"
+#include "certify/row_memory.h"
+#include "certify/row_pair.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+// Floats in IEEE order become unsigned integers in the same order when negatives are complemented and positives get
+// the top bit; the complement of that puts larger logits first. -0 and +0 are the same logit.
+static uint64_t key_of(float logit, size_t index)
+{
+    uint32_t bits = 0;
+    if (logit != 0) memcpy(&bits, &logit, sizeof bits);
+    uint32_t ascending = bits & UINT32_C(0x80000000) ? ~bits : bits | UINT32_C(0x80000000);
+    return (uint64_t)(uint32_t)~ascending << 32 | (uint64_t)index;
+}
+
+uint64_t hm_row_key(const struct hm_row *row, size_t token)
+{
+    return key_of(row->logits[token], token);
+}
+
+// The place of what the pass has seen to be bad.
+static hm_status refuse(const struct hm_row *row, struct hm_error *err)
+{
+    size_t i = 0;
+    while (i + 1 < row->vocab && row->logits[i] < INFINITY) i++;
+    return hm_fail(err, HM_RANGE, "logit %zu: expected a finite number or -inf, found %s", i,
+                   isnan(row->logits[i]) ? "NaN" : "+inf");
+}
+
+// Puts x into a list [*count] of at most HM_ROW_HEAD ascending keys, if it belongs to the smallest.
+static void keep_smallest(uint64_t *list, size_t *count, uint64_t x)
+{
+    if (*count == HM_ROW_HEAD && x > list[*count - 1]) return;
+    size_t at = *count < HM_ROW_HEAD ? (*count)++ : *count - 1;
+    for (; at > 0 && list[at - 1] > x; at--) list[at] = list[at - 1];
+    list[at] = x;
+}
+
+// The HM_ROW_HEAD smallest keys, from the blocks that can hold them: HM_ROW_HEAD blocks have a logit as large as the
+// smallest of the HM_ROW_HEAD largest maxima, so no smaller logit is in the head.
+static void select_head(struct hm_row *row, const float *maxima, size_t blocks)
+{
+    uint64_t best[HM_ROW_HEAD];
+    size_t n = 0;
+    for (size_t b = 0; b < blocks; b++) keep_smallest(best, &n, key_of(maxima[b], b));
+    float least = n == HM_ROW_HEAD ? maxima[(uint32_t)best[n - 1]] : -INFINITY;
+    for (size_t b = 0; b < blocks; b++) {
+        // A later token of an equal logit does not enter a full head.
+        bool full = row->heads == HM_ROW_HEAD;
+        if (maxima[b] < least || (full && maxima[b] <= row->logits[(uint32_t)row->head[HM_ROW_HEAD - 1]])) continue;
+        size_t end = b * HM_LOOK_BLOCK + HM_LOOK_BLOCK < row->vocab ? b * HM_LOOK_BLOCK + HM_LOOK_BLOCK : row->vocab;
+        for (size_t i = b * HM_LOOK_BLOCK; i < end; i++)
+            if (row->logits[i] >= least) keep_smallest(row->head, &row->heads, hm_row_key(row, i));
+    }
+}
+
+// All finite logits are equal; they all stand in the head, or its last is smaller than the top, or all must be looked at.
+static bool is_uniform(const struct hm_row *row)
+{
+    size_t known = row->support < row->heads ? row->support : row->heads;
+    bool same = row->logits[(uint32_t)row->head[known - 1]] == row->top;
+    if (known == row->support) return same;
+    for (size_t i = 0; i < row->vocab && same; i++) same = row->logits[i] == row->top || row->logits[i] == -INFINITY;
+    return same;
+}
+
+// One pass over the logits: what is wrong with them, how many are finite, and the head of the order.
 static hm_status inspect(struct hm_row *row, struct hm_error *err)
 {
-    float top = -INFINITY;
-    for (size_t i = 0; i < row->vocab; i++) {
-        float l = row->logits[i];
-        if (isnan(l) || l == INFINITY)
-            return hm_fail(err, HM_RANGE, "logit %zu: expected a finite number or -inf, found %s", i, isnan(l) ? "NaN" : "+inf");
-        if (l > top) top = l;
-        if (l != -INFINITY) row->support++;
-    }
+    float *maxima = (float *)row->spare; // idle until the row is sorted
+    struct hm_look seen;
+    hm_row_passes()->look(row->logits, row->vocab, maxima, &seen);
+    if (seen.bad) return refuse(row, err);
+    row->support = seen.finite;
     if (row->support == 0)
         return hm_fail(err, HM_RANGE, "row of %zu logits: expected a finite one, found only -inf", row->vocab);
-    row->top = top;
-    row->uniform = true;
-    for (size_t i = 0; i < row->vocab && row->uniform; i++)
-        row->uniform = row->logits[i] == top || row->logits[i] == -INFINITY;
+    select_head(row, maxima, (row->vocab + HM_LOOK_BLOCK - 1) / HM_LOOK_BLOCK);
+    row->top = row->logits[(uint32_t)row->head[0]];
+    row->uniform = is_uniform(row);
     return HM_OK;
+}
+
+// One block holds the keys, the spare keys and the filter's weights. It is taken now, so that asking for a token cannot
+// fail; what is never used is never touched.
+static bool take_memory(struct hm_row *row)
+{
+    size_t bytes;
+    if (!hm_mul_size(row->vocab, 2 * sizeof *row->keys + sizeof *row->filter.weights, &bytes)) return false;
+    row->memory = hm_row_memory_take(bytes, &row->held);
+    if (!row->memory) return false;
+    row->keys = row->memory;
+    row->spare = row->keys + row->vocab;
+    row->filter.weights = (double *)(row->spare + row->vocab);
+    return true;
 }
 
 hm_status hm_row_open(const float *logits, size_t vocab, const struct hm_rational *temperature, struct hm_row **out,
@@ -42,11 +117,8 @@ hm_status hm_row_open(const float *logits, size_t vocab, const struct hm_rationa
     row->vocab = vocab;
     hm_mpi_init(&row->total, HM_PRECISION_FIRST);
     hm_mpi_init(&row->moment, HM_PRECISION_FIRST);
-    // Taken now, so that asking for a token cannot fail; the pages stay untouched until the row is sorted.
-    row->keys = hm_calloc(vocab, sizeof *row->keys);
-    row->spare = hm_calloc(vocab, sizeof *row->spare);
-    hm_status status = row->keys && row->spare ? inspect(row, err)
-                                               : hm_fail(err, HM_MEMORY, "row of %zu logits: out of memory", vocab);
+    hm_status status = take_memory(row) ? inspect(row, err)
+                                        : hm_fail(err, HM_MEMORY, "row of %zu logits: out of memory", vocab);
     if (status) hm_row_close(row);
     else *out = row;
     return status;
@@ -59,9 +131,7 @@ void hm_row_close(struct hm_row *row)
     hm_mpi_clear(&row->total);
     hm_mpi_clear(&row->moment);
     hm_weights_free(row->weights);
-    free(row->filter.weights);
-    free(row->keys);
-    free(row->spare);
+    hm_row_memory_give(row->memory, row->held);
     free(row);
 }
 
@@ -73,31 +143,6 @@ const float *hm_row_logits(const struct hm_row *row)
 size_t hm_row_vocab(const struct hm_row *row)
 {
     return row->vocab;
-}
-
-// Floats in IEEE order become unsigned integers in the same order when negatives are complemented and positives get
-// the top bit; the complement of that puts larger logits first. -0 and +0 are the same logit.
-uint64_t hm_row_key(const struct hm_row *row, size_t token)
-{
-    uint32_t bits = 0;
-    float l = row->logits[token];
-    if (l != 0) memcpy(&bits, &l, sizeof bits);
-    uint32_t ascending = bits & UINT32_C(0x80000000) ? ~bits : bits | UINT32_C(0x80000000);
-    return (uint64_t)(uint32_t)~ascending << 32 | (uint64_t)token;
-}
-
-// The HM_ROW_HEAD smallest keys by insertion: after the first few thousand tokens almost none is inserted.
-static void select_head(struct hm_row *row)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < row->vocab; i++) {
-        uint64_t key = hm_row_key(row, i);
-        if (n == HM_ROW_HEAD && key > row->head[n - 1]) continue;
-        size_t at = n < HM_ROW_HEAD ? n++ : n - 1;
-        for (; at > 0 && row->head[at - 1] > key; at--) row->head[at] = row->head[at - 1];
-        row->head[at] = key;
-    }
-    row->heads = n;
 }
 
 // Radix sort of the logit halves, least significant digit first; it is stable, and ids start out ascending.
@@ -120,10 +165,7 @@ static void sort_order(struct hm_row *row)
 int32_t hm_row_token(struct hm_row *row, size_t rank)
 {
     if (rank >= row->vocab) return -1;
-    if (rank < HM_ROW_HEAD) {
-        if (row->heads == 0) select_head(row);
-        return (int32_t)(uint32_t)row->head[rank];
-    }
+    if (rank < HM_ROW_HEAD) return (int32_t)(uint32_t)row->head[rank];
     if (!row->sorted) sort_order(row);
     return (int32_t)(uint32_t)row->keys[rank];
 }
@@ -131,7 +173,6 @@ int32_t hm_row_token(struct hm_row *row, size_t rank)
 size_t hm_row_rank(struct hm_row *row, int32_t token)
 {
     if (token < 0 || (size_t)token >= row->vocab) return row->vocab;
-    if (row->heads == 0) select_head(row);
     uint64_t key = hm_row_key(row, (size_t)token);
     if (key <= row->head[row->heads - 1]) { // most tokens that anybody asks about
         size_t rank = 0;
@@ -155,29 +196,12 @@ int32_t *hm_row_first(struct hm_row *row, size_t count)
 bool hm_row_same(const struct hm_row *p, const struct hm_row *q)
 {
     if (p->vocab != q->vocab || p->support != q->support) return false;
-    // The shift of each token against the shift of the tops, in doubles: a sum of two floats need not fit, so the
-    // comparison l_i - top_p = d_i - top_q is made on the rounded differences first and exactly only if they agree.
-    mpfr_t a, b;
-    mpfr_init2(a, 320);
-    mpfr_init2(b, 320);
-    bool same = true;
-    for (size_t i = 0; i < p->vocab && same; i++) {
+    if (!memcmp(p->logits, q->logits, p->vocab * sizeof *p->logits)) return true;
+    for (size_t i = 0; i < p->vocab; i++) { // the shift of each token against the shift of the tops, exactly
         float l = p->logits[i], d = q->logits[i];
-        if (l == -INFINITY || d == -INFINITY) {
-            same = l == d;
-            continue;
-        }
-        if ((double)l - p->top != (double)d - q->top) {
-            same = false;
-            continue;
-        }
-        mpfr_set_flt(a, l, MPFR_RNDN); // 320 bits hold every sum of two floats exactly
-        mpfr_sub_d(a, a, p->top, MPFR_RNDN);
-        mpfr_set_flt(b, d, MPFR_RNDN);
-        mpfr_sub_d(b, b, q->top, MPFR_RNDN);
-        same = mpfr_equal_p(a, b);
+        if (l == -INFINITY || d == -INFINITY ? l != d : hm_exact_compare(hm_exact_difference(l, p->top),
+                                                                         hm_exact_difference(d, q->top)) != 0)
+            return false;
     }
-    mpfr_clear(a);
-    mpfr_clear(b);
-    return same;
+    return true;
 }

@@ -41,7 +41,7 @@ hm_status hm_row_support(struct hm_row *row, size_t top_k, const struct hm_ratio
 // least id i, among them, with sum_{j <= i} p_j > u * sum_j p_j (docs/log.md, "Random numbers"). Decided exactly.
 hm_status hm_row_draw(struct hm_row *row, size_t support, uint64_t bits, int32_t *token, struct hm_error *err);
 
-// Enclosures, wide by at most 2^-40 relative (2^-70 absolute near 0).
+// Enclosures, wide by at most 2^-34 of the larger end, or 2^-64 (hm_ival_narrow); most are far narrower.
 hm_status hm_row_lse(struct hm_row *row, struct hm_ival *out, struct hm_error *err);     // ln sum exp(l_i/T), nats
 hm_status hm_row_entropy(struct hm_row *row, struct hm_ival *out, struct hm_error *err); // nats
 hm_status hm_row_probability(struct hm_row *row, int32_t token, struct hm_ival *out, struct hm_error *err);

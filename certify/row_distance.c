@@ -1,11 +1,12 @@
-// How two rows differ: see row.h. Divergences need no logarithm per token: with e_i = (l_i - l_max) - (d_i - d_max),
+// How two rows differ: see row.h. The filter is asked first (row_distance_filter.h); what follows it is the whole truth.
+// Divergences need no logarithm per token: with e_i = (l_i - l_max) - (d_i - d_max),
 //
 //     KL(p||q) = (sum_i p_i e_i)/T + ln(W_q / W_p),
 //
 // e_i exact in 288 bits. What cancels is paid for by precision, which doubles until the enclosure is narrow.
-#include "certify/row_state.h"
-
 #include "base/memory.h"
+#include "certify/row_distance_filter.h"
+#include "certify/row_pair.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -202,15 +203,10 @@ static void variation(struct hm_row *p, struct hm_row *q, struct hm_distance_val
     pair_clear(&x);
 }
 
-// Weights and sums of both rows at the higher of their precisions.
 static hm_status prepare(struct hm_row *p, struct hm_row *q, mpfr_prec_t precision, struct hm_error *err)
 {
-    if (p->vocab != q->vocab)
-        return hm_fail(err, HM_SHAPE, "draft row: expected %zu logits like the target's, found %zu", p->vocab, q->vocab);
-    if (!mpq_equal(p->temperature.value, q->temperature.value))
-        return hm_fail(err, HM_USAGE, "draft row: expected the target row's temperature, found another");
-    hm_status status = hm_row_sums(p, precision, err);
-    return status ? status : hm_row_sums(q, precision, err);
+    hm_status status = hm_row_pair_check(p, q, err);
+    return status ? status : hm_row_pair_sums(p, q, precision, err);
 }
 
 hm_status hm_row_distance_at(struct hm_row *p, struct hm_row *q, mpfr_prec_t precision, struct hm_distance_values *out,
@@ -232,7 +228,13 @@ hm_status hm_row_distance_at(struct hm_row *p, struct hm_row *q, mpfr_prec_t pre
 
 hm_status hm_row_distance(struct hm_row *p, struct hm_row *q, struct hm_row_distance *out, struct hm_error *err)
 {
-    hm_status status = HM_OK;
+    hm_status status = hm_row_pair_check(p, q, err);
+    if (status) return status;
+    if (hm_row_same(p, q)) {
+        *out = (struct hm_row_distance){.standard_accept = {1, 1}};
+        return HM_OK;
+    }
+    if (hm_filter_row_distance(p, q, out)) return HM_OK;
     bool done = false;
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_distance_values v;
@@ -266,11 +268,11 @@ hm_status hm_row_excess(struct hm_row *p, struct hm_row *q, size_t k, struct hm_
 {
     if (k > p->vocab) return hm_fail(err, HM_RANGE, "accepted tokens: expected at most %zu, found %zu", p->vocab, k);
     *out = (struct hm_ival){0, 0};
-    hm_status status = prepare(p, q, HM_PRECISION_FIRST, err);
-    if (status || hm_row_same(p, q)) return status;
+    hm_status status = hm_row_pair_check(p, q, err);
+    if (status || k == 0 || hm_row_same(p, q)) return status;
     int32_t *tokens = hm_row_first(p, k);
     if (!tokens) return hm_fail(err, HM_MEMORY, "order of %zu logits: out of memory", k);
-    bool done = false;
+    bool done = hm_filter_row_excess(p, q, tokens, k, out);
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_mpi sum;
         hm_mpi_init(&sum, precision);

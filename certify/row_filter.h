@@ -7,6 +7,7 @@
 #define HM_CERTIFY_ROW_FILTER_H
 
 #include "bounds/ival.h"
+#include "bounds/row_pass.h"
 #include "bounds/weights.h"
 
 #include <gmp.h>
@@ -16,19 +17,22 @@
 
 struct hm_row;
 
+enum { HM_ROW_HEAD = 64 }; // ranks that are known without sorting the row
+
 enum hm_filter_state {
     HM_FILTER_UNUSED, // nothing asked yet
-    HM_FILTER_READY,  // inverse, weights and mass are filled
-    HM_FILTER_OFF     // no memory, or 1/T is beyond double; tests set it to ask MPFR alone
+    HM_FILTER_READY,  // everything below is filled
+    HM_FILTER_OFF     // T or the logits are beyond hm_weight_scale_set; tests set it to ask MPFR alone
 };
 
 struct hm_row_filter {
     enum hm_filter_state state;
-    double inverse;                    // 1/T, rounded
-    double *weights;                   // [vocab], see bounds/exp_filter.h
-    double mass;                       // their sum, rounded
+    struct hm_weight_scale scale;
+    double *weights;                   // [vocab], see bounds/row_pass.h; the row's memory
+    double heads[HM_ROW_HEAD];         // the weights of the first ranks
+    double tails[HM_ROW_HEAD + 1];     // tails[r]: the sum, rounded, of the weights of ranks from r on
+    double mass;                       // tails[0]
     struct hm_ival total, moment;      // W = sum of w_i, sum of w_i (l_top - l_i)/T
-    bool has_moment;
     unsigned long answered, undecided; // how many questions and enclosures were, and were not, answered here
 };
 
@@ -41,7 +45,8 @@ struct hm_ival hm_filter_weight(const struct hm_row *row, size_t token); // of o
 struct hm_ival hm_filter_top(const struct hm_row *row);                  // of the first token of the order
 // The weights of the ranks below `rank`, and of those from `rank` on: sums of non-negative terms, never a difference that
 // cancels, so both are sharp to 2^-40 of themselves however small they are (down to 2^-900: below, absolute). The tail at
-// rank 1 is what log1p wants where the top holds nearly everything. Ranks up to HM_ROW_HEAD cost nothing; others may sort.
+// rank 1 is what log1p wants where the top holds nearly everything. Ranks up to HM_ROW_HEAD cost nothing, others a pass (and
+// the first of them sorts).
 struct hm_ival hm_filter_head(struct hm_row *row, size_t rank);
 struct hm_ival hm_filter_tail(struct hm_row *row, size_t rank);
 // (l_top - l_i)/T of a finite token, in nats, within a few roundings: 0 exactly for the top.
@@ -53,13 +58,16 @@ enum { HM_FILTER_BLOCK = 256 };
 struct hm_ival hm_filter_enclose(double sum, size_t terms);
 double hm_filter_block(const double *weights, size_t count); // count <= HM_FILTER_BLOCK
 
-struct hm_ival hm_filter_rational(mpq_srcptr value); // nearest doubles on both sides
+// The same for lanes: at most hm_pass_roundings(terms) additions in a row. Sharper.
+struct hm_ival hm_filter_enclose_pass(double sum, size_t terms);
 
-// w_i + eps W - 1 >= 0, for a token below the top.
-enum hm_verdict hm_filter_additive(struct hm_row *row, size_t token, mpq_srcptr eps);
+// Counts an answer, or the lack of one; returns `answered`.
+bool hm_filter_count(struct hm_row *row, bool answered);
 
-// Membership by either branch of the entropy rule, for a token with a finite logit.
-enum hm_verdict hm_filter_entropy(struct hm_row *row, size_t token, mpq_srcptr eps, mpq_srcptr delta);
+// ln sum exp(l_i/T) and the entropy, in nats; p_token. Not narrow: ask MPFR.
+struct hm_ival hm_filter_lse(struct hm_row *row);
+struct hm_ival hm_filter_row_entropy(struct hm_row *row);
+struct hm_ival hm_filter_probability(struct hm_row *row, size_t token);
 
 // The token drawn by bits > 0 from the first `support` tokens of the order.
 bool hm_filter_draw(struct hm_row *row, size_t support, uint64_t bits, int32_t *token);

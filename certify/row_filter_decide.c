@@ -1,89 +1,11 @@
-// Questions answered from double enclosures: see row_filter.h. Every step widens outward by more than it rounds.
+// Draws and prefixes answered from double enclosures: see row_filter.h.
 #include "certify/row_filter.h"
 
 #include "base/memory.h"
-#include "bounds/exp_filter.h"
+#include "bounds/ival_math.h"
 #include "certify/row_state.h"
 
-#include <math.h>
 #include <stdlib.h>
-
-// Past the exact result of the operation that gave x: it lies within half a unit in the last place, or within 2^-1074
-// where x is that small.
-static double up(double x)
-{
-    return x + (fabs(x) * 0x1p-52 + 0x1p-1000);
-}
-
-static double down(double x)
-{
-    return x - (fabs(x) * 0x1p-52 + 0x1p-1000);
-}
-
-static struct hm_ival plus(struct hm_ival a, struct hm_ival b)
-{
-    return (struct hm_ival){down(a.lo + b.lo), up(a.hi + b.hi)};
-}
-
-static struct hm_ival minus(struct hm_ival a, struct hm_ival b)
-{
-    return (struct hm_ival){down(a.lo - b.hi), up(a.hi - b.lo)};
-}
-
-// Factors >= 0; a lower end may come out below 0, which is still a lower end.
-static struct hm_ival times(struct hm_ival a, struct hm_ival b)
-{
-    return (struct hm_ival){down(a.lo * b.lo), up(a.hi * b.hi)};
-}
-
-static enum hm_verdict nonnegative(struct hm_ival x)
-{
-    return x.lo >= 0 ? HM_YES : x.hi < 0 ? HM_NO : HM_UNDECIDED;
-}
-
-static enum hm_verdict counted(struct hm_row *row, enum hm_verdict verdict)
-{
-    if (verdict == HM_UNDECIDED) row->filter.undecided++;
-    else row->filter.answered++;
-    return verdict;
-}
-
-enum hm_verdict hm_filter_additive(struct hm_row *row, size_t token, mpq_srcptr eps)
-{
-    if (!hm_filter_ready(row)) return HM_UNDECIDED;
-    struct hm_ival slack = plus(hm_filter_weight(row, token), times(hm_filter_rational(eps), row->filter.total));
-    return counted(row, nonnegative(minus(slack, hm_filter_top(row))));
-}
-
-// ln delta, delta > 0: one logarithm at 53 bits in each direction.
-static struct hm_ival logarithm(mpq_srcptr delta)
-{
-    struct hm_ival out;
-    mpfr_t end;
-    mpfr_init2(end, 53);
-    mpfr_set_q(end, delta, MPFR_RNDD);
-    mpfr_log(end, end, MPFR_RNDD);
-    out.lo = mpfr_get_d(end, MPFR_RNDD);
-    mpfr_set_q(end, delta, MPFR_RNDU);
-    mpfr_log(end, end, MPFR_RNDU);
-    out.hi = mpfr_get_d(end, MPFR_RNDU);
-    mpfr_clear(end);
-    return out;
-}
-
-enum hm_verdict hm_filter_entropy(struct hm_row *row, size_t token, mpq_srcptr eps, mpq_srcptr delta)
-{
-    if (!hm_filter_ready(row)) return HM_UNDECIDED;
-    struct hm_ival total = row->filter.total;
-    enum hm_verdict likely = nonnegative(minus(hm_filter_weight(row, token), times(hm_filter_rational(eps), total)));
-    if (likely == HM_YES) return counted(row, HM_YES);
-    // moment/W - t_i - ln delta >= 0; W >= 1 - 2^-42
-    struct hm_ival moment = row->filter.moment;
-    struct hm_ival mean = {down(moment.lo / total.hi), up(moment.hi / total.lo)};
-    enum hm_verdict typical = nonnegative(minus(minus(mean, hm_filter_distance(row, token)), logarithm(delta)));
-    if (typical == HM_YES) return counted(row, HM_YES);
-    return counted(row, likely == HM_NO && typical == HM_NO ? HM_NO : HM_UNDECIDED);
-}
 
 // A share of a sum: an enclosure, and a number inside it to look for.
 struct target {
@@ -91,9 +13,9 @@ struct target {
     double middle;
 };
 
-static struct target share_of(struct hm_ival share, double sum, size_t terms)
+static struct target share_of(struct hm_ival share, double sum, struct hm_ival enclosed)
 {
-    return (struct target){times(share, hm_filter_enclose(sum, terms)), share.lo * sum};
+    return (struct target){hm_ival_mul(share, enclosed), share.lo * sum};
 }
 
 static double whole(const double *weights, size_t count)
@@ -148,7 +70,8 @@ static bool draw_some(struct hm_row *row, size_t support, struct hm_ival u, int3
     bool found = false;
     if (ids && weights) {
         size_t position, n = gather(row, support, hm_row_token(row, support - 1), ids, weights);
-        struct target target = share_of(u, whole(weights, n), n);
+        double sum = whole(weights, n);
+        struct target target = share_of(u, sum, hm_filter_enclose(sum, n));
         found = crosses(weights, n, &target, &position);
         if (found) *token = ids[position];
     }
@@ -165,14 +88,14 @@ bool hm_filter_draw(struct hm_row *row, size_t support, uint64_t bits, int32_t *
     struct hm_ival u = {exact, exact};
     bool found;
     if (support >= row->support) { // tokens of -inf are neighbours that add nothing: no list is needed
-        struct target target = share_of(u, f->mass, row->vocab);
+        struct target target = share_of(u, f->mass, f->total);
         size_t position;
         found = crosses(f->weights, row->vocab, &target, &position);
         if (found) *token = (int32_t)position;
     } else {
         found = draw_some(row, support, u, token);
     }
-    return counted(row, found ? HM_YES : HM_UNDECIDED) == HM_YES;
+    return hm_filter_count(row, found);
 }
 
 // The prefix within the first `listed` tokens of the order, whose weights are put in weights [listed].
@@ -191,16 +114,17 @@ bool hm_filter_prefix(struct hm_row *row, size_t n, mpq_srcptr share, size_t *le
     double *weights = hm_calloc(n, sizeof *weights);
     if (!weights) return false;
     bool found = false;
-    struct hm_ival s = hm_filter_rational(share);
+    struct hm_ival s = hm_ival_rational(share);
     if (n == row->support) { // most prefixes are short: the head needs no sorted row
-        struct target target = share_of(s, row->filter.mass, row->vocab);
+        struct target target = share_of(s, row->filter.mass, row->filter.total);
         if (n > HM_ROW_HEAD) found = prefix_within(row, HM_ROW_HEAD, &target, weights, length);
         if (!found) found = prefix_within(row, n, &target, weights, length);
     } else {
         for (size_t r = 0; r < n; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];
-        struct target target = share_of(s, whole(weights, n), n);
+        double sum = whole(weights, n);
+        struct target target = share_of(s, sum, hm_filter_enclose(sum, n));
         found = prefix_within(row, n, &target, weights, length);
     }
     free(weights);
-    return counted(row, found ? HM_YES : HM_UNDECIDED) == HM_YES;
+    return hm_filter_count(row, found);
 }

@@ -9,17 +9,17 @@
 
 #include <stdbool.h>
 
-enum { HM_ROW_HEAD = 64 }; // ranks that one selection pass finds without sorting the row
-
 struct hm_row {
     const float *logits;            // [vocab], borrowed
     size_t vocab, support;          // support: how many logits are finite
     struct hm_rational temperature;
     float top;                      // the largest logit
     bool uniform;                   // all finite logits are equal
+    void *memory;                   // of keys, spare and filter.weights (row_memory.h)
+    size_t held;
     uint64_t *keys, *spare;         // [vocab] each, filled when the whole order is first needed
     uint64_t head[HM_ROW_HEAD];     // the first keys of the order
-    size_t heads;                   // how many of them are known
+    size_t heads;                   // how many: HM_ROW_HEAD or vocab
     bool sorted;
     struct hm_row_filter filter;    // asked before weights and sums are computed
     struct hm_weights *weights;     // at the highest precision asked for so far, or NULL

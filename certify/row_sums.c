@@ -1,8 +1,7 @@
-// Enclosures of one row's own figures: see row.h. Each is tried at 128 bits and doubled until it is narrow.
+// Enclosures of one row's own figures: see row.h. Each comes from the filter if that is narrow; or else it is tried at 128
+// bits, and these are doubled until it is narrow.
+#include "bounds/ival_math.h"
 #include "certify/row_state.h"
-
-#include <math.h>
-#include <string.h>
 
 // A figure of a row at one precision, into *out.
 typedef hm_status figure(struct hm_row *row, int32_t token, mpfr_prec_t precision, struct hm_mpi *out, struct hm_error *err);
@@ -87,20 +86,32 @@ static hm_status check_token(const struct hm_row *row, int32_t token, struct hm_
     return hm_fail(err, HM_RANGE, "token: expected an id from 0 to %zu, found %ld", row->vocab - 1, (long)token);
 }
 
+// Is the filter's answer good enough?
+static bool quick(struct hm_row *row, struct hm_ival found, struct hm_ival *out)
+{
+    bool narrow = hm_ival_narrow(found);
+    if (narrow) *out = found;
+    return hm_filter_count(row, narrow);
+}
+
 hm_status hm_row_lse(struct hm_row *row, struct hm_ival *out, struct hm_error *err)
 {
+    if (hm_filter_ready(row) && quick(row, hm_filter_lse(row), out)) return HM_OK;
     return climb(row, 0, lse, out, err);
 }
 
 hm_status hm_row_entropy(struct hm_row *row, struct hm_ival *out, struct hm_error *err)
 {
+    if (hm_filter_ready(row) && quick(row, hm_filter_row_entropy(row), out)) return HM_OK;
     return climb(row, 0, entropy, out, err);
 }
 
 hm_status hm_row_probability(struct hm_row *row, int32_t token, struct hm_ival *out, struct hm_error *err)
 {
     hm_status status = check_token(row, token, err);
-    return status ? status : climb(row, token, probability, out, err);
+    if (status) return status;
+    if (hm_filter_ready(row) && quick(row, hm_filter_probability(row, (size_t)token), out)) return HM_OK;
+    return climb(row, token, probability, out, err);
 }
 
 hm_status hm_row_regret(struct hm_row *row, int32_t token, struct hm_ival *out, struct hm_error *err)

@@ -1,5 +1,5 @@
 hallmark_test(philox)
-hallmark_test(exp_filter)
+hallmark_test(row_pass)
 hallmark_test(filter)
 hallmark_test(row)
 hallmark_test(rule)

@@ -1,5 +1,5 @@
 // The filter against the truth: every sum within its proved error, and every decision the one MPFR makes, on rows and
-// parameters built to sit on borders. docs/filter.md is the derivation, test_exp_filter.c the test of single weights.
+// parameters built to sit on borders. docs/filter.md is the derivation, test_row_pass.c the test of single weights.
 #include "certify/row_state.h"
 #include "tests/certify_rows.h"
 #include "tests/seed.h"
@@ -50,7 +50,34 @@ static void assert_within(struct hm_ival v, const struct hm_mpi *truth, const ch
         fail_msg("%s: [%.20g, %.20g] does not hold %.20g", what, v.lo, v.hi, mpfr_get_d(truth->lo, MPFR_RNDN));
 }
 
-// Whole sums, sums of prefixes in id order, moments.
+// What a weight relative to the top is in the scale of the filter: exp(top/T) 2^-shift, at 400 bits.
+static void filter_unit(const struct hm_row *row, struct hm_mpi *unit)
+{
+    mpq_t top;
+    mpq_init(top);
+    mpq_set_d(top, row->top);
+    mpq_div(top, top, row->temperature.value);
+    hm_mpi_init(unit, 400);
+    hm_mpi_set_q(unit, top);
+    hm_mpi_exp(unit, unit);
+    long shift = (long)(row->filter.scale.shifted - 0x1.8p52);
+    mpfr_mul_2si(unit->lo, unit->lo, -shift, MPFR_RNDD);
+    mpfr_mul_2si(unit->hi, unit->hi, -shift, MPFR_RNDU);
+    mpq_clear(top);
+}
+
+// An enclosure holds the truth, given in units of the top, and is as sharp as promised. The truth is itself an enclosure.
+static void assert_encloses_scaled(struct hm_ival v, const struct hm_mpi *truth, const struct hm_mpi *unit, const char *what)
+{
+    struct hm_mpi scaled;
+    hm_mpi_init(&scaled, 400);
+    hm_mpi_mul(&scaled, truth, unit);
+    assert_within(v, &scaled, what);
+    if (!(v.hi - v.lo <= 0x1p-40 * v.hi + 0x1p-900)) fail_msg("%s: [%.20g, %.20g] is wide", what, v.lo, v.hi);
+    hm_mpi_clear(&scaled);
+}
+
+// Whole sums, moments, weights, heads and tails at every kind of rank, sums of prefixes in id order.
 static void sums_are_enclosed(void **state)
 {
     (void)state;
@@ -62,20 +89,26 @@ static void sums_are_enclosed(void **state)
         size_t vocab = n % 4 == 0 ? WIDE - below(&r, 300) : 2 + below(&r, 300);
         random_row(&r, l, vocab);
         struct hm_row *row = open_row(l, vocab, temperatures[below(&r, TEMPERATURES)]);
-        assert_int_equal(hm_row_sums(row, HM_PRECISION_FIRST, &err), HM_OK);
+        assert_int_equal(hm_row_sums(row, 400, &err), HM_OK);
         assert_true(hm_filter_ready(row));
-        assert_within(row->filter.total, &row->total, "total");
-        assert_true(row->filter.total.hi - row->filter.total.lo <= 0x1p-41 * row->filter.total.hi);
-        mpq_t two; // no token reaches twice the mass, so the moment is looked at
-        mpq_init(two);
-        mpq_set_ui(two, 2, 1);
-        hm_filter_entropy(row, (size_t)hm_row_token(row, 0), two, two);
-        mpq_clear(two);
-        assert_true(row->filter.has_moment);
-        assert_within(row->filter.moment, &row->moment, "moment");
+        struct hm_mpi unit, truth;
         struct hm_weight_sum sum;
-        struct hm_mpi truth;
-        hm_mpi_init(&truth, HM_PRECISION_FIRST);
+        filter_unit(row, &unit);
+        hm_mpi_init(&truth, 400);
+        assert_encloses_scaled(row->filter.total, &row->total, &unit, "total");
+        assert_encloses_scaled(row->filter.moment, &row->moment, &unit, "moment");
+        for (size_t k = 0; k < 20; k++) {
+            size_t rank = k < 3 ? k : below(&r, k < 10 && vocab > 70 ? 70 : vocab), token = below(&r, vocab);
+            assert_int_equal(hm_row_tail(row, rank, 400, &truth, &err), HM_OK);
+            assert_encloses_scaled(hm_filter_tail(row, rank), &truth, &unit, "tail");
+            hm_weight(row->weights, token, &truth);
+            assert_encloses_scaled(hm_filter_weight(row, token), &truth, &unit, "weight");
+            hm_weight_sum_init(&sum, row->weights);
+            for (size_t i = 0; i < rank; i++) hm_weight_sum_add(&sum, row->weights, (size_t)hm_row_token(row, i));
+            hm_weight_sum_get(&sum, row->weights, &truth);
+            assert_encloses_scaled(hm_filter_head(row, rank), &truth, &unit, "head");
+            hm_weight_sum_clear(&sum);
+        }
         hm_weight_sum_init(&sum, row->weights);
         double running = 0;
         for (size_t i = 0; i < vocab; i++) {
@@ -83,10 +116,11 @@ static void sums_are_enclosed(void **state)
             hm_weight_sum_add(&sum, row->weights, i);
             if (i >= HM_FILTER_BLOCK || i % 7) continue;
             hm_weight_sum_get(&sum, row->weights, &truth);
-            assert_within(hm_filter_enclose(running, i + 1), &truth, "prefix");
+            assert_encloses_scaled(hm_filter_enclose(running, i + 1), &truth, &unit, "prefix");
         }
         hm_weight_sum_clear(&sum);
         hm_mpi_clear(&truth);
+        hm_mpi_clear(&unit);
         hm_row_close(row);
     }
     free(l);
