@@ -1,6 +1,7 @@
 // Divergences on request: their names, and their values at the precision that makes them narrow. See divergence.h.
 #include "certify/divergence.h"
 
+#include "bounds/ival_math.h"
 #include "certify/divergence_state.h"
 
 #include <math.h>
@@ -91,11 +92,22 @@ static bool sharp(const struct hm_mpi *x, mpfr_prec_t precision)
     return hm_mpi_narrow(x) && (relative || precision >= ENOUGH);
 }
 
+// Narrow by its relative width: what is small is left to MPFR.
+static bool sharp_ival(struct hm_ival v)
+{
+    return hm_ival_narrow(v) && v.hi - v.lo <= 0x1p-34 * v.lo;
+}
+
 hm_status hm_divergence_between(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, struct hm_ival *out,
                                 struct hm_error *err)
 {
     hm_status status = hm_row_pair_check(p, q, err);
-    bool done = status != HM_OK;
+    if (status) return status;
+    bool done = hm_divergence_between_filter(d, p, q, out);
+    if (done) {
+        *out = hm_divergence_unit_ival(d, *out);
+        done = sharp_ival(*out);
+    }
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_mpi value;
         hm_mpi_init(&value, precision);
@@ -123,8 +135,12 @@ hm_status hm_divergence_level(const struct hm_divergence *d, struct hm_row *p, s
     double constant = k == 0 ? 0 : INFINITY;
     *out = (struct hm_ival){constant, constant};
     if (k == 0 || m > p->vocab - k) return HM_OK;
-    *out = (struct hm_ival){0, INFINITY};
-    bool done = false;
+    bool done = hm_divergence_level_filter(d, p, k, m, out);
+    if (done) {
+        *out = hm_divergence_unit_ival(d, *out);
+        done = sharp_ival(*out);
+    }
+    if (!done) *out = (struct hm_ival){0, INFINITY};
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_mpi value;
         bool good = false;

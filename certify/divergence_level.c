@@ -7,6 +7,7 @@
 #include "certify/divergence_state.h"
 
 #include "base/memory.h"
+#include "bounds/ival_math.h"
 #include "bounds/level.h"
 
 #include <math.h>
@@ -89,6 +90,21 @@ static bool log_level(const struct head *h, const struct hm_row *p, mpq_srcptr a
     hm_level_values_clear(&v);
     hm_weights_free(weights);
     return good;
+}
+
+// The same in double, weights in units of the top's.
+static struct hm_ival log_normaliser_ival(struct hm_row *p, const struct head *h, size_t k, struct hm_ival level)
+{
+    struct hm_ival top = hm_filter_top(p), total = hm_ival_div(p->filter.total, top), change = {0, 0};
+    struct hm_ival left = hm_ival_div(hm_filter_tail(p, h->k + h->m), top);
+    for (size_t i = 0; i < h->k + h->m; i++) {
+        struct hm_ival weight = hm_ival_div(hm_filter_weight(p, (size_t)h->tokens[i]), top);
+        if (p->logits[h->tokens[i]] == p->top) weight = hm_ival_point(1);
+        struct hm_ival kept = i < k ? hm_ival_min(weight, level) : hm_ival_max(weight, level);
+        left = hm_ival_add(left, kept);
+        change = hm_ival_add(change, hm_ival_sub(kept, weight));
+    }
+    return hm_ival_meet(hm_ival_log1p(hm_ival_div(change, total)), hm_ival_log(hm_ival_div(left, total)));
 }
 
 static void log_share(struct hm_mpi *x, const struct hm_row *p)
@@ -223,17 +239,79 @@ hm_status hm_divergence_level_at(const struct hm_divergence *d, struct hm_row *p
                                  struct hm_mpi *out, size_t tied[2], bool *good, struct hm_error *err)
 {
     struct hm_power power;
-    hm_status status = hm_row_sums(p, precision, err);
-    if (status) return status;
     if (tied) tied[0] = tied[1] = 0;
     *good = true;
-    if (p->logits[hm_row_token(p, k + m - 1)] == p->top) hm_mpi_set_ui(out, 0); // all tied: p itself fails weakly
-    else if (d->kind == HM_DIVERGENCE_MAX) max_level(p, k, m, out);
-    else if (d->kind == HM_DIVERGENCE_SPREAD) spread_level(p, k + m - 1, out);
-    else {
+    hm_mpi_set_ui(out, 0);
+    if (p->logits[hm_row_token(p, k + m - 1)] == p->top) return HM_OK; // all tied: p itself fails weakly
+    if (d->kind == HM_DIVERGENCE_SPREAD) {
+        spread_level(p, k + m - 1, out);
+        return HM_OK;
+    }
+    hm_status status = hm_row_sums(p, precision, err);
+    if (status) return status;
+    if (d->kind == HM_DIVERGENCE_MAX) {
+        max_level(p, k, m, out);
+    } else {
         hm_divergence_power(d, &power);
         status = power_level(&power, p, k, m, precision, out, tied, good, err);
         mpq_clear(power.a);
     }
     return status;
+}
+
+// The level is MPFR's, of the first k + m tokens alone; the rest of the row is the filter's.
+static bool power_level_filter(const struct hm_power *power, struct hm_row *p, size_t k, size_t m, struct hm_ival *out)
+{
+    struct head head;
+    struct hm_mpi level;
+    if (mpq_sgn(power->a) < 0 && p->logits[hm_row_token(p, k + m - 1)] == -INFINITY) {
+        if (p->support <= k) return false;
+        *out = hm_ival_log(hm_ival_div(hm_filter_tail(p, k), p->filter.total));
+        return true;
+    }
+    hm_mpi_init(&level, HM_PRECISION_FIRST);
+    bool good = head_make(p, k, m, power->a, &head, NULL) == HM_OK && log_level(&head, p, power->a, &level, NULL);
+    if (good) {
+        hm_mpi_exp(&level, &level);
+        *out = log_normaliser_ival(p, &head, k, hm_mpi_ival(&level));
+    }
+    head_clear(&head);
+    hm_mpi_clear(&level);
+    return good;
+}
+
+static struct hm_ival max_level_ival(struct hm_row *p, size_t k, size_t m)
+{
+    struct hm_ival top = hm_filter_top(p), gap = {0, 0};
+    for (size_t i = k; i < k + m; i++) {
+        size_t token = (size_t)hm_row_token(p, i);
+        if (p->logits[token] != p->top) gap = hm_ival_add(gap, hm_ival_sub(top, hm_filter_weight(p, token)));
+    }
+    return hm_ival_log1p(hm_ival_div(gap, p->filter.total));
+}
+
+bool hm_divergence_level_filter(const struct hm_divergence *d, struct hm_row *p, size_t k, size_t m, struct hm_ival *out)
+{
+    struct hm_power power;
+    if (d->kind == HM_DIVERGENCE_SPREAD || p->logits[hm_row_token(p, k + m - 1)] == p->top) return false; // exact, and cheap
+    if (!hm_filter_ready(p)) return false;
+    if (!hm_divergence_power(d, &power)) {
+        *out = max_level_ival(p, k, m);
+    } else {
+        bool good = power_level_filter(&power, p, k, m, out);
+        struct hm_ival a = hm_ival_rational(power.a), factor = {-1, -1};
+        if (!power.reversed) {
+            mpq_t rest;
+            mpq_init(rest);
+            mpq_set_si(rest, 1, 1);
+            mpq_sub(rest, power.a, rest);
+            factor = hm_ival_div(a, hm_ival_rational(rest));
+            mpq_clear(rest);
+        }
+        mpq_clear(power.a);
+        if (!good) return false;
+        *out = hm_ival_mul(*out, factor);
+    }
+    *out = hm_ival_max(*out, hm_ival_point(0));
+    return out->hi < INFINITY;
 }

@@ -27,6 +27,14 @@ hm_status hm_divergence_level_at(const struct hm_divergence *d, struct hm_row *p
 
 // From the common scale to the kind's own unit.
 void hm_divergence_unit(const struct hm_divergence *d, struct hm_mpi *x);
+struct hm_ival hm_divergence_unit_ival(const struct hm_divergence *d, struct hm_ival x);
+
+// The filter's enclosures of both on the common scale, wide or narrow; false: nothing is known. For the level as above.
+bool hm_divergence_between_filter(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, struct hm_ival *out);
+bool hm_divergence_level_filter(const struct hm_divergence *d, struct hm_row *p, size_t k, size_t m, struct hm_ival *out);
+
+// Does a token have probability under `of` and none under `in`?
+bool hm_row_leaves(const struct hm_row *of, const struct hm_row *in);
 
 // The largest and the least l_i - d_i over the tokens where both are finite, which *most attains; false: there is none.
 bool hm_row_pair_range(const struct hm_row *p, const struct hm_row *q, struct hm_exact range[2], size_t *most);

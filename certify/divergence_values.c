@@ -28,8 +28,7 @@ bool hm_row_pair_range(const struct hm_row *p, const struct hm_row *q, struct hm
     return any;
 }
 
-// Does a token have probability under `of` and none under `in`?
-static bool leaves(const struct hm_row *of, const struct hm_row *in)
+bool hm_row_leaves(const struct hm_row *of, const struct hm_row *in)
 {
     for (size_t i = 0; i < of->vocab; i++)
         if (of->logits[i] != -INFINITY && in->logits[i] == -INFINITY) return true;
@@ -58,7 +57,7 @@ static void largest_ratio(const struct hm_row *p, const struct hm_row *q, struct
 {
     struct hm_exact range[2];
     size_t most;
-    if (leaves(p, q) || !hm_row_pair_range(p, q, range, &most)) {
+    if (hm_row_leaves(p, q) || !hm_row_pair_range(p, q, range, &most)) {
         set_infinite(out);
         return;
     }
@@ -78,7 +77,7 @@ static void ratio_spread(const struct hm_row *p, const struct hm_row *q, struct 
 {
     struct hm_exact range[2];
     size_t most;
-    if (leaves(p, q) || leaves(q, p) || !hm_row_pair_range(p, q, range, &most)) {
+    if (hm_row_leaves(p, q) || hm_row_leaves(q, p) || !hm_row_pair_range(p, q, range, &most)) {
         set_infinite(out);
         return;
     }
@@ -205,7 +204,7 @@ static void power(const struct hm_row *p, const struct hm_row *q, const struct h
     hm_mpi_init(&log, precision);
     mpq_init(divisor);
     power_sum_init(&sum, p, q, power->a, precision);
-    if ((above && leaves(p, q)) || (below && leaves(q, p)) || !log_power_sum(&sum, out)) {
+    if ((above && hm_row_leaves(p, q)) || (below && hm_row_leaves(q, p)) || !log_power_sum(&sum, out)) {
         set_infinite(out);
     } else {
         hm_mpi_log(&log, &first->total);
@@ -227,15 +226,17 @@ hm_status hm_divergence_between_at(const struct hm_divergence *d, struct hm_row 
                                    struct hm_mpi *out, struct hm_error *err)
 {
     struct hm_power order;
-    hm_status status = hm_row_pair_sums(p, q, precision, err);
-    if (status) return status;
-    if (hm_row_same(p, q)) {
-        hm_mpi_set_ui(out, 0);
+    hm_mpi_set_ui(out, 0);
+    if (hm_row_same(p, q)) return HM_OK;
+    if (d->kind == HM_DIVERGENCE_SPREAD) {
+        ratio_spread(p, q, out);
         return HM_OK;
     }
-    if (d->kind == HM_DIVERGENCE_MAX) largest_ratio(p, q, out);
-    else if (d->kind == HM_DIVERGENCE_SPREAD) ratio_spread(p, q, out);
-    else {
+    hm_status status = hm_row_pair_sums(p, q, precision, err);
+    if (status) return status;
+    if (d->kind == HM_DIVERGENCE_MAX) {
+        largest_ratio(p, q, out);
+    } else {
         hm_divergence_power(d, &order);
         power(p, q, &order, out);
         mpq_clear(order.a);

@@ -5,6 +5,7 @@
 // where q attains the bound, which floats can only do if the tied set is the whole support of p (any q uniform on as
 // many tokens), or, for a < 0, if an empty token makes the level 0; and it is decided for uniform p and q. Whether it
 // occurs elsewhere is not known; then 4096 bits may leave the verdict undecided.
+#include "bounds/ival_math.h"
 #include "certify/certificate_state.h"
 #include "certify/divergence.h"
 #include "certify/divergence_state.h"
@@ -173,6 +174,13 @@ static hm_status below_at(const struct hm_divergence *d, struct hm_row *p, struc
     return status;
 }
 
+static enum hm_verdict filtered(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, size_t k, size_t m)
+{
+    struct hm_ival value, level;
+    if (!hm_divergence_level_filter(d, p, k, m, &level) || !hm_divergence_between_filter(d, p, q, &value)) return HM_UNDECIDED;
+    return hm_ival_less(value, level);
+}
+
 hm_status hm_divergence_certified(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, size_t k, size_t m,
                                   enum hm_certified *out, struct hm_error *err)
 {
@@ -185,7 +193,7 @@ hm_status hm_divergence_certified(const struct hm_divergence *d, struct hm_row *
         *out = k == 0 ? HM_CERT_NO : HM_CERT_VACUOUS;
         return HM_OK;
     }
-    enum hm_verdict verdict = HM_UNDECIDED;
+    enum hm_verdict verdict = filtered(d, p, q, k, m);
     bool equal = false;
     for (mpfr_prec_t precision = HM_PRECISION_FIRST;
          precision <= HM_PRECISION_LAST && verdict == HM_UNDECIDED && status == HM_OK && !equal; precision *= 2) {

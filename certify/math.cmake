@@ -9,6 +9,7 @@ list(APPEND HALLMARK_SOURCES
   certify/certificate_restricted.c
   certify/certificate_verdict.c
   certify/divergence.c
+  certify/divergence_filter.c
   certify/divergence_level.c
   certify/divergence_values.c
   certify/divergence_verdict.c
