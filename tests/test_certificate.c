@@ -246,6 +246,21 @@ static void a_border_one_unit_wide_is_enough(void **state)
     assert_verdicts(claim_on("topm:2", nearly, nearly, 4, 2), YES, YES, YES);
 }
 
+// A rule whose threshold lies within some 10^-16 of what decides about a token: its probability, its distance from the
+// first, or the mass up to it.
+static void threshold_rule(struct random *r, const float *l, size_t vocab, char text[64])
+{
+    static const char *const names[] = {"absolute", "additive", "nucleus"};
+    double w[LARGEST], sum = 0, top = -INFINITY, before = 0;
+    size_t kind = below(r, 3), token = below(r, vocab);
+    for (size_t i = 0; i < vocab; i++) top = fmax(top, (double)l[i]);
+    for (size_t i = 0; i < vocab; i++) sum += w[i] = exp(l[i] - top);
+    for (size_t i = 0; i < vocab; i++) before += l[i] > l[token] || (l[i] == l[token] && i <= token) ? w[i] : 0;
+    double share = (kind == 0 ? w[token] : kind == 1 ? 1 - w[token] : before) / sum;
+    long long units = llround(share * 1e16) + (long long)below(r, 5) - 2, most = 9999999999999999;
+    snprintf(text, 64, "%s:%lld/10000000000000000", names[kind], units < 1 ? 1 : units > most ? most : units);
+}
+
 // The filter's verdicts are MPFR's, on drafts at every distance from hard rows.
 static void the_filter_changes_no_verdict(void **state)
 {
@@ -258,7 +273,12 @@ static void the_filter_changes_no_verdict(void **state)
         hard_row(&r, (enum hard_kind)(n % HARD_KINDS), l, vocab);
         double noise = pow(10, -(double)below(&r, 9));
         for (size_t i = 0; i < vocab; i++) d[i] = below(&r, 4) ? (float)(l[i] + noise * gauss(&r)) : l[i];
+        char text[64];
         const char *rule = all_rules[below(&r, sizeof all_rules / sizeof *all_rules)];
+        if (n % 4 == 3) {
+            threshold_rule(&r, l, vocab, text);
+            rule = text;
+        }
         struct hm_claim c[2];
         for (int filter = 0; filter < 2; filter++) {
             struct hm_row *p = open_row(l, vocab, "1"), *q = open_row(d, vocab, "1");
