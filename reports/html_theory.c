@@ -121,7 +121,7 @@ static void put_divergences(struct hm_output *o, const struct hm_report *r)
             if (!c->thresholds) continue;
             hm_put(o, "<tr><th scope=\"row\">");
             hm_put_html(o, h->divergences[d]);
-            hm_putf(o, "</th><td>%s</td><td>",
+            hm_putf(o, "</th><td>%s</td><td class=\"left\">",
                     r->theory.divergence[d].count ? mean_up(&r->theory.divergence[d]).text : "\xe2\x80\x93");
             hm_html_claim_name(o, &r->claims[i]);
             hm_putf(o, "</td><td><b>%s</b></td><td>%s</td><td>%s</td></tr>\n",
