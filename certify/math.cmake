@@ -16,6 +16,8 @@ list(APPEND HALLMARK_SOURCES
   certify/draw.c
   certify/law.c
   certify/philox.c
+  certify/restricted_filter.c
+  certify/restricted_values.c
   certify/row.c
   certify/row_pair.c
   certify/row_distance.c

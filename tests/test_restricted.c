@@ -280,7 +280,8 @@ static void words_and_ends(void **state)
     assert_false(c.has_restricted);
     float all[] = {1, 0, -1, -INFINITY}; // D is the support of p: nothing is lost, exactly
     c = claim_of(l, all, 4, 1, 1, NULL);
-    assert_true(c.restricted.mass.lo == 1 && c.restricted.level.klr.lo == c.level.klr.lo && c.restricted.level.tv.hi <= c.level.tv.hi);
+    assert_true(c.restricted.mass.lo == 1 && c.restricted.level.klr.lo <= c.level.klr.hi && c.level.klr.lo <= c.restricted.level.klr.hi);
+    assert_true(c.restricted.level.tv.lo <= c.level.tv.hi && c.level.tv.lo <= c.restricted.level.tv.hi);
     expect(c, c.certified[0], c.certified[1], c.certified[2]);
     float far[] = {3000, 1, 0, -0.5f}, rest[] = {-INFINITY, 1, 0, -0.5f}; // p(D) of about e^-3000
     c = claim_of(far, rest, 4, 2, 1, NULL);
