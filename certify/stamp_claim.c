@@ -90,7 +90,7 @@ static void add_bounds(struct hm_stamp_scene *s, const struct hm_claim *claim)
         hm_line_bytes(line, "}", 1);
     }
     if (!hm_stamp_has_token(s)) return;
-    if (claim->has_radius) hm_line_member(line, "radius", claim->radius);
+    if (claim->has_radius) hm_line_member(line, "radius", hm_stamp_provable(claim->radius));
     if (claim->active != HM_ACTIVE_NONE)
         hm_line_format(line, ",\"active\":\"%s\"", claim->active == HM_ACTIVE_EPS ? "eps" : "delta");
 }
@@ -154,7 +154,7 @@ static hm_status add_divergences(struct hm_stamp_scene *s, const struct hm_claim
         if (!rc && claim->has_draft) rc = judge(s, claim, divergence, &verdict);
         if (rc) return rc;
         hm_line_format(s->line, "%s\"%s\":{\"star\":", i ? "," : ",\"divergences\":{", config->divergence_text[i]);
-        hm_line_ival(s->line, star);
+        hm_line_ival(s->line, hm_stamp_provable(star));
         if (claim->has_draft) hm_line_format(s->line, ",\"certified\":\"%s\"}", certified_text(verdict));
         else hm_line_bytes(s->line, ",\"certified\":null}", 18);
         *undecided += claim->has_draft && verdict == HM_CERT_UNDECIDED;

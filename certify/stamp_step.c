@@ -5,6 +5,7 @@
 #include "certify/sampling.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -18,6 +19,12 @@ void hm_stamp_add_entry(struct hm_stamp_scene *s, int32_t token)
     hm_line_format(s->line, "[%" PRId32 ",", token);
     hm_line_real(s->line, (double)hm_row_logits(s->target)[token]);
     hm_line_bytes(s->line, "]", 1);
+}
+
+struct hm_ival hm_stamp_provable(struct hm_ival value)
+{
+    if (value.lo != value.hi || value.lo == 0 || isinf(value.lo)) return value;
+    return (struct hm_ival){nextafter(value.lo, -INFINITY), nextafter(value.hi, INFINITY)};
 }
 
 // ---- row references
@@ -92,7 +99,7 @@ static hm_status add_divergences(struct hm_stamp_scene *s)
         hm_status rc = hm_divergence_between(&config->divergences[i], s->target, s->draft, &value, s->err);
         if (rc) return rc;
         hm_line_format(s->line, "%s\"%s\":", i ? "," : ",\"divergences\":{", config->divergence_text[i]);
-        hm_line_ival(s->line, value);
+        hm_line_ival(s->line, hm_stamp_provable(value));
     }
     if (config->divergence_count) hm_line_bytes(s->line, "}", 1);
     return HM_OK;

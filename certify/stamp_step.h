@@ -20,6 +20,10 @@ bool hm_stamp_has_token(const struct hm_stamp_scene *s);
 // [id,logit] of the target row.
 void hm_stamp_add_entry(struct hm_stamp_scene *s, int32_t token);
 
+// What is known exactly as an enclosure that intervals can prove: they come down to a number from both sides, and only to
+// zero by identities (docs/theory.md §8), which stays as it is.
+struct hm_ival hm_stamp_provable(struct hm_ival value);
+
 // One claim, and what the summary needs of it. m_asked may be HM_M_TREE.
 hm_status hm_stamp_add_claim(struct hm_stamp_scene *s, size_t rule, uint32_t m_asked, struct hm_stamp_tally *out);
 
