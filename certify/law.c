@@ -10,6 +10,8 @@
 #include "certify/law.h"
 
 #include "base/memory.h"
+#include "bounds/ival_math.h"
+#include "certify/law_filter.h"
 #include "certify/row_pair.h"
 
 #include <math.h>
@@ -203,6 +205,16 @@ static hm_status law_iid(struct hm_row *p, struct hm_row *q, size_t m, size_t k,
     return status;
 }
 
+// One proposal: what is gained over standard acceptance is what is lost of the law.
+static hm_status law_once(struct hm_row *p, struct hm_row *q, size_t k, struct hm_law *out, struct hm_error *err)
+{
+    struct hm_row_distance distance;
+    hm_status status = hm_row_distance(p, q, &distance, err);
+    if (status == HM_OK) status = hm_row_excess(p, q, k, &out->e, err);
+    if (status == HM_OK) out->accept = hm_ival_min(hm_ival_add(distance.standard_accept, out->e), hm_ival_point(1));
+    return status;
+}
+
 // Point masses: those before the first in A are emitted exactly as often as p would emit them, that one takes all the
 // rest; without one in A the law is p's.
 struct points {
@@ -277,5 +289,6 @@ hm_status hm_law_make(struct hm_row *p, struct hm_row *q, enum hm_proposal propo
         *out = (struct hm_law){{1, 1}, {0, 0}};
         return HM_OK;
     }
-    return law_iid(p, q, m, k, out, err);
+    if (m == 1) return law_once(p, q, k, out, err);
+    return hm_filter_law(p, q, m, k, out) ? HM_OK : law_iid(p, q, m, k, out, err);
 }

@@ -15,6 +15,7 @@ list(APPEND HALLMARK_SOURCES
   certify/divergence_verdict.c
   certify/draw.c
   certify/law.c
+  certify/law_filter.c
   certify/philox.c
   certify/restricted_filter.c
   certify/restricted_values.c

@@ -1,5 +1,5 @@
 // Output laws of stochastic acceptance: against enumeration of every draw and coin on small alphabets, in 256 bits.
-#include "certify/law.h"
+#include "certify/law_filter.h"
 #include "certify/row_pair.h"
 #include "tests/certify_rows.h"
 
@@ -204,6 +204,7 @@ static void every_draw_and_coin(void **state)
             int32_t children[5];
             mpfr_t one;
             size_t tried = points && m > vocab ? vocab : m;
+            if (n % 2) p->filter.state = HM_FILTER_OFF; // MPFR alone
             trial_init(&t, l, d, vocab, 0.5);
             keep_first(&t, p, k, tried);
             for (size_t i = 0; i < vocab; i++) children[i] = hm_row_token(q, i);
@@ -244,6 +245,7 @@ static void long_ladders(void **state)
             mpfr_t one;
             mpfr_init2(one, BITS);
             mpfr_set_ui(one, 1, MPFR_RNDN);
+            if (n % 2) p->filter.state = HM_FILTER_OFF;
             trial_init(&t, l, d, vocab, 2);
             keep_first(&t, p, k, lengths[i]);
             chain(&t, one);
@@ -255,6 +257,38 @@ static void long_ladders(void **state)
             hm_row_close(q);
         }
     }
+}
+
+// The filter answers where nothing is tiny, and then says what MPFR says.
+static void the_filter_agrees(void **state)
+{
+    (void)state;
+    struct random r = seeded("filter");
+    size_t answered = 0, asked = 0;
+    for (size_t n = 0; n < rounds(60); n++) {
+        enum { WIDE = 900 };
+        float l[WIDE], d[WIDE];
+        size_t vocab = n % 3 ? 3 + below(&r, 30) : 500 + below(&r, 400), m = 2 + below(&r, 8), k = below(&r, vocab / 2 + 1);
+        for (size_t i = 0; i < vocab; i++) {
+            l[i] = i && below(&r, 9) == 0 ? -INFINITY : (float)((n % 4 ? 2 : 30) * gauss(&r));
+            d[i] = i && below(&r, 9) == 0 ? -INFINITY : (float)((l[i] == -INFINITY ? 0 : l[i]) + gauss(&r));
+        }
+        struct hm_row *p = open_row(l, vocab, "1"), *q = open_row(d, vocab, "1");
+        struct hm_law law, exact;
+        bool found = hm_filter_law(p, q, m, k, &law);
+        p->filter.state = HM_FILTER_OFF;
+        exact = make(p, q, HM_PROPOSAL_IID, NULL, m, k);
+        asked++;
+        if (found) {
+            answered++;
+            assert_true(law.e.lo <= exact.e.hi && exact.e.lo <= law.e.hi);
+            assert_true(law.accept.lo <= exact.accept.hi && exact.accept.lo <= law.accept.hi);
+        }
+        hm_row_close(p);
+        hm_row_close(q);
+    }
+    print_message("answered %zu of %zu\n", answered, asked);
+    assert_true(2 * answered > asked);
 }
 
 static void one_proposal_is_nucleus_speculation(void **state)
@@ -344,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_draw_and_coin),
         cmocka_unit_test(long_ladders),
+        cmocka_unit_test(the_filter_agrees),
         cmocka_unit_test(one_proposal_is_nucleus_speculation),
         cmocka_unit_test(trivial_laws_are_exact),
         cmocka_unit_test(bad_questions),
