@@ -37,11 +37,16 @@ static double ratio_up(double a, double b)
     return x + (fabs(x) * 0x1p-52 + 0x1p-1000);
 }
 
-// At most 1; b is positive.
+// A share is at most 1, but a checker that meets e^-5000 below 1 comes down to it from both sides.
+static struct hm_ival clip(struct hm_ival x)
+{
+    return (struct hm_ival){x.lo > 0 ? x.lo : 0, x.hi < 1 ? x.hi : 1 + 0x1p-52};
+}
+
+// b is positive.
 static struct hm_ival share(struct hm_ival a, struct hm_ival b)
 {
-    double lo = ratio_down(a.lo, b.hi), hi = ratio_up(a.hi, b.lo);
-    return (struct hm_ival){lo > 0 ? lo : 0, hi < 1 ? hi : 1};
+    return clip((struct hm_ival){ratio_down(a.lo, b.hi), ratio_up(a.hi, b.lo)});
 }
 
 // The weights selected are summed in blocks of up to 256 tokens of the row, as hm_filter_enclose expects.
@@ -94,8 +99,7 @@ static hm_status exact_share(struct hm_row *row, const struct selection *whole, 
         if (part) exact_sum(row, part, weights, &value);
         else hm_weight(weights, (size_t)token, &value);
         hm_mpi_div(&value, &value, &sum);
-        hm_mpi_clip_high(&value, 1);
-        *out = hm_mpi_ival(&value);
+        *out = clip(hm_mpi_ival(&value));
         done = hm_mpi_narrow(&value);
         hm_mpi_clear(&sum);
         hm_mpi_clear(&value);

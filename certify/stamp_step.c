@@ -122,7 +122,7 @@ static hm_status add_law_of_token(struct hm_stamp_scene *s)
         if (rc) return rc;
     }
     hm_line_member(s->line, "e", e);
-    hm_line_member(s->line, "ratio", ratio);
+    hm_line_member(s->line, "ratio", step->source == HM_SOURCE_ACCEPTED ? hm_stamp_provable(ratio) : ratio);
     return HM_OK;
 }
 
