@@ -1,103 +1,10 @@
 // Stability radii (theory.md §6): within the radius no perturbation of the logits turns a decision, just past it the
 // extremal one does. Perturbed rows have real logits, so a naive MPFR oracle of the rules decides them here.
 #include "certify/certificate_state.h"
+#include "certify/rules/rules.h"
 #include "tests/certify_rows.h"
+#include "tests/rule_oracle.h"
 #include "tests/seed.h"
-
-#include <mpfr.h>
-#include <string.h>
-
-enum { BITS = 240, MOST = 400 };
-
-// ---- the oracle: rules on real logits, straight from theory.md §1
-
-struct reals {
-    size_t vocab;
-    mpfr_t l[MOST], p[MOST], entropy, work, other; // logits; probabilities; -inf is allowed
-};
-
-static void reals_init(struct reals *r)
-{
-    for (size_t i = 0; i < MOST; i++) mpfr_inits2(BITS, r->l[i], r->p[i], (mpfr_ptr)0);
-    mpfr_inits2(BITS, r->entropy, r->work, r->other, (mpfr_ptr)0);
-}
-
-static void reals_clear(struct reals *r)
-{
-    for (size_t i = 0; i < MOST; i++) mpfr_clears(r->l[i], r->p[i], (mpfr_ptr)0);
-    mpfr_clears(r->entropy, r->work, r->other, (mpfr_ptr)0);
-}
-
-static bool precedes(const struct reals *r, size_t a, size_t b)
-{
-    int order = mpfr_cmp(r->l[a], r->l[b]);
-    return order > 0 || (order == 0 && a < b);
-}
-
-static void normalise(struct reals *r, mpq_srcptr temperature)
-{
-    size_t first = 0;
-    for (size_t i = 1; i < r->vocab; i++)
-        if (precedes(r, i, first)) first = i;
-    mpfr_set_zero(r->work, 1);
-    for (size_t i = 0; i < r->vocab; i++) {
-        mpfr_sub(r->p[i], r->l[i], r->l[first], MPFR_RNDN);
-        mpfr_div_q(r->p[i], r->p[i], temperature, MPFR_RNDN);
-        mpfr_exp(r->p[i], r->p[i], MPFR_RNDN);
-        mpfr_add(r->work, r->work, r->p[i], MPFR_RNDN);
-    }
-    mpfr_set_zero(r->entropy, 1);
-    for (size_t i = 0; i < r->vocab; i++) {
-        mpfr_div(r->p[i], r->p[i], r->work, MPFR_RNDN);
-        if (mpfr_zero_p(r->p[i])) continue;
-        mpfr_log(r->other, r->p[i], MPFR_RNDN);
-        mpfr_mul(r->other, r->other, r->p[i], MPFR_RNDN);
-        mpfr_sub(r->entropy, r->entropy, r->other, MPFR_RNDN);
-    }
-}
-
-static bool accepts(struct reals *r, const struct hm_rule *rule, mpq_srcptr temperature, size_t x)
-{
-    normalise(r, temperature);
-    size_t rank = 0, first = 0;
-    mpfr_set_zero(r->work, 1); // mass before x
-    for (size_t i = 0; i < r->vocab; i++) {
-        if (precedes(r, i, first)) first = i;
-        if (i == x || !precedes(r, i, x)) continue;
-        rank++;
-        mpfr_add(r->work, r->work, r->p[i], MPFR_RNDN);
-    }
-    bool listed = rule->count == 0 || rank < rule->count;
-    switch (rule->kind) {
-    case HM_RULE_GREEDY:
-        return rank == 0;
-    case HM_RULE_TOPM:
-        return listed;
-    case HM_RULE_ADDITIVE:
-    case HM_RULE_TOPK_DELTA:
-        mpfr_sub_q(r->other, r->p[first], rule->a.value, MPFR_RNDN);
-        return listed && mpfr_greaterequal_p(r->p[x], r->other);
-    case HM_RULE_MULTIPLICATIVE:
-    case HM_RULE_TOPK_RATIO:
-        mpfr_mul_q(r->other, r->p[first], rule->a.value, MPFR_RNDN);
-        return listed && mpfr_greaterequal_p(r->p[x], r->other);
-    case HM_RULE_NUCLEUS:
-        if (mpq_cmp_ui(rule->a.value, 1, 1) >= 0) return !mpfr_zero_p(r->p[x]);
-        return mpfr_cmp_q(r->work, rule->a.value) < 0;
-    case HM_RULE_ABSOLUTE:
-        return mpfr_cmp_q(r->p[x], rule->a.value) >= 0;
-    case HM_RULE_REGRET:
-        mpfr_log(r->other, r->p[x], MPFR_RNDN);
-        mpfr_neg(r->other, r->other, MPFR_RNDN);
-        return mpfr_cmp_q(r->other, rule->a.value) <= 0;
-    case HM_RULE_ENTROPY:
-        mpfr_neg(r->other, r->entropy, MPFR_RNDN);
-        mpfr_exp(r->other, r->other, MPFR_RNDN);
-        mpfr_mul_q(r->other, r->other, rule->b.value, MPFR_RNDN);
-        return mpfr_cmp_q(r->p[x], rule->a.value) >= 0 || mpfr_greaterequal_p(r->p[x], r->other);
-    }
-    return false;
-}
 
 // ---- perturbations of a row by at most eta, of which these turn every rule that can be turned
 
@@ -148,7 +55,7 @@ static void perturb(struct reals *out, const float *l, size_t vocab, size_t x, d
 static void random_rule(uint64_t *random, char *text, size_t size)
 {
     unsigned share = 1 + (unsigned)test_below(random, 999), count = 1 + (unsigned)test_below(random, 5);
-    switch (test_below(random, 12)) {
+    switch (test_below(random, 13)) {
     case 0: snprintf(text, size, "greedy"); break;
     case 1: snprintf(text, size, "topm:%u", count); break;
     case 2: snprintf(text, size, "additive:%u/1000", share); break;
@@ -160,7 +67,8 @@ static void random_rule(uint64_t *random, char *text, size_t size)
     case 8: snprintf(text, size, "topk-ratio:%u,%u/1000", count, share); break;
     case 9: snprintf(text, size, "absolute:%u/1000", share); break;
     case 10: snprintf(text, size, "regret:%u/200", share); break;
-    default: snprintf(text, size, "entropy:%u/2000,%u/700", share, share + 1); break;
+    case 11: snprintf(text, size, "entropy:%u/2000,%u/700", share, share + 1); break;
+    default: snprintf(text, size, "entropy:%u/500,%u/1000", 500 + share, share); break; // only delta can accept
     }
 }
 
@@ -311,6 +219,75 @@ static void doubles_and_mpfr_agree(void **state)
     print_message("%zu radii compared\n", compared);
 }
 
+// The bound for entropy comes close to what the vertices of the box show.
+static void the_entropy_bound_is_sharp(void **state)
+{
+    static const char *const rules[] = {"entropy:9/100,3/10", "entropy:1/2,1/5", "entropy:1/5,4/5"};
+    (void)state;
+    uint64_t random = test_seed("sharpness");
+    struct reals *work = malloc(sizeof *work);
+    double least = 1;
+    assert_non_null(work);
+    reals_init(work);
+    for (size_t n = 0; n < test_count(20, 120, 4000); n++) {
+        float l[5];
+        for (size_t i = 0; i < 5; i++) l[i] = (float)(3 * test_signed(&random));
+        struct hm_row *row = open_row(l, 5, "1");
+        struct hm_rule rule = parse_rule(rules[n % 3]);
+        size_t x = test_below(&random, 5);
+        enum hm_verdict in;
+        struct hm_ival radius;
+        bool known, turned = false;
+        assert_int_equal(hm_rule_accepts(&rule, row, (int32_t)x, &in, NULL), HM_OK);
+        assert_int_equal(hm_claim_radius(&rule, row, (int32_t)x, in == HM_YES, &radius, &known, NULL), HM_OK);
+        double low = 0, high = 40;
+        for (int step = 0; step < 20; step++, turned = false) {
+            double eta = (low + high) / 2;
+            for (uint64_t bits = 0; bits < 32 && !turned; bits++) {
+                perturb(work, l, 5, x, eta, VERTEX, bits, &random);
+                turned = accepts(work, &rule, row->temperature.value, x) != (in == HM_YES);
+            }
+            if (turned) high = eta;
+            else low = eta;
+        }
+        if (high < 39 && radius.lo / high < least) least = radius.lo / high;
+        hm_rule_clear(&rule);
+        hm_row_close(row);
+    }
+    reals_clear(work);
+    free(work);
+    print_message("at least %.3f of the nearest vertex that turns\n", least);
+    assert_true(least > 0.8);
+}
+
+// Sums over ranges of ranks, on both sides of the head's end and across it.
+static void masses_enclose_sums(void **state)
+{
+    (void)state;
+    uint64_t random = test_seed("masses");
+    for (size_t n = 0; n < test_count(20, 200, 20000); n++) {
+        float l[MOST];
+        size_t vocab = 2 + test_below(&random, MOST - 1);
+        random_row(&random, l, vocab);
+        struct hm_row *row = open_row(l, vocab, "1");
+        struct hm_masses masses = {.row = row};
+        assert_true(hm_filter_ready(row));
+        for (int i = 0; i < 40; i++) {
+            size_t from = test_below(&random, vocab), to = from + test_below(&random, vocab - from + 1);
+            if (i % 4 == 0) from = 0;
+            if (i % 4 == 1) to = vocab;
+            long double sum = 0;
+            for (size_t r = from; r < to && r < row->support; r++) sum += (long double)row->filter.weights[hm_row_token(row, r)];
+            struct hm_ival mass = hm_mass(&masses, from, to), all = row->filter.total;
+            bool ends = from <= HM_ROW_HEAD || to == vocab; // sharp however small
+            if (!(mass.lo <= sum && sum <= mass.hi) || mass.hi - mass.lo > 0x1p-36 * (ends ? mass.hi : all.hi) + 0x1p-80)
+                fail_msg("[%zu, %zu) of %zu: [%a, %a] for %La", from, to, vocab, mass.lo, mass.hi, sum);
+        }
+        hm_masses_clear(&masses);
+        hm_row_close(row);
+    }
+}
+
 // Radii that are known exactly, and the ones that never turn.
 static void special_radii(void **state)
 {
@@ -384,6 +361,8 @@ int main(void)
         cmocka_unit_test(decisions_turn_at_their_radius),
         cmocka_unit_test(and_in_rows_beyond_the_head),
         cmocka_unit_test(doubles_and_mpfr_agree),
+        cmocka_unit_test(the_entropy_bound_is_sharp),
+        cmocka_unit_test(masses_enclose_sums),
     };
     return cmocka_run_group_tests(tests, NULL, release_caches);
 }

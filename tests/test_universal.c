@@ -114,9 +114,10 @@ static struct hm_claim claim_of(const char *text, struct hm_row *row, size_t m)
 
 static void random_row(struct random *r, float *l, size_t vocab)
 {
-    size_t style = below(r, 6);
+    size_t style = below(r, 7);
     for (size_t i = 0; i < vocab; i++) {
         l[i] = (float)(2 * gauss(r));
+        if (style == 6 && i > 0) l[i] = -INFINITY; // p_(1) = 1
         if (style == 1) l[i] = (float)(int)(2 * l[i]) / 2;
         if (style == 2) l[i] = 1 + (float)below(r, 4) * 0x1p-23f;
         if (style == 3 && i > 0 && below(r, 3) == 0) l[i] = -INFINITY;
