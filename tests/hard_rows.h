@@ -13,8 +13,10 @@ enum hard_kind {
 };
 static const char *const hard_names[HARD_KINDS] = {"plain", "ties", "near ties", "peak", "flat", "spread", "masked", "subnormal",
                                                    "bf16", "huge"};
-enum { HARD_ORDINARY = 5, HARD_TEMPERATURES = 7 }; // the first HARD_ORDINARY are what people decode with
-static const char *const hard_temperatures[HARD_TEMPERATURES] = {"1", "1", "1", "7/10", "3", "1/100", "123456789/1000000"};
+enum { HARD_ORDINARY = 5, HARD_TEMPERATURES = 9 }; // the first HARD_ORDINARY are what people decode with
+static const char *const hard_temperatures[HARD_TEMPERATURES] = {"1", "1", "1", "7/10", "3", "1/100", "123456789/1000000",
+                                                                "1/1000000000000000000000000000000",
+                                                                "1000000000000000000000000000000"};
 
 static inline float as_bf16(float x)
 {
