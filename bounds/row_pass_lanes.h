@@ -26,12 +26,13 @@ _Static_assert(FLT_EVAL_METHOD == 0 && DBL_MANT_DIG == 53, "the error bounds are
 
 struct weigher {
     pack inverse, inverse_low, log2, top, floor, shifted;
+    bool plain; // T = 1
 };
 
-INLINE struct weigher weigher_of(const struct hm_weight_scale *s)
+INLINE struct weigher weigher_of(const struct hm_weight_scale *s, bool plain)
 {
-    return (struct weigher){pack_set(s->inverse), pack_set(s->inverse_low), pack_set(s->log2),
-                            pack_set(s->top),     pack_set(s->floor),       pack_set(s->shifted)};
+    return (struct weigher){pack_set(s->inverse), pack_set(s->inverse_low), pack_set(s->log2), pack_set(s->top),
+                            pack_set(s->floor),   pack_set(s->shifted),     plain};
 }
 
 // e^r = 1 + r + r^2 (...): within 0.15 * 2^-53 of it for |r| <= 0.34658.
@@ -53,8 +54,12 @@ INLINE void weigh_step(const float *l, const struct weigher *s, double *w, struc
             x[i] = pack_max(pack_widen(l + start + i * PACK), s->floor);
             shifted[i] = pack_fma(x[i], s->log2, pack_set(ROUNDER));
             pack k = pack_sub(shifted[i], pack_set(ROUNDER));
-            r[i] = pack_fms(x[i], s->inverse, pack_mul(k, pack_set(LN2_HIGH))); // the product with k is exact
-            r[i] = pack_add(r[i], pack_fms(x[i], s->inverse_low, pack_mul(k, pack_set(LN2_LOW))));
+            if (s->plain) { // T = 1
+                r[i] = pack_fnma(k, pack_set(LN2_LOW), pack_fnma(k, pack_set(LN2_HIGH), x[i]));
+            } else {
+                r[i] = pack_fms(x[i], s->inverse, pack_mul(k, pack_set(LN2_HIGH))); // the product with k is exact
+                r[i] = pack_add(r[i], pack_fms(x[i], s->inverse_low, pack_mul(k, pack_set(LN2_LOW))));
+            }
             y[i] = pack_set(exp_series[0]);
         }
         EACH(term, EXP_TERMS - 1)
@@ -75,10 +80,10 @@ INLINE void lanes_add(struct hm_lanes *restrict to, const struct hm_lanes *restr
     for (int j = 0; j < HM_LANES; j++) to->at[j] += from->at[j];
 }
 
-static void weigh(const float *logits, size_t count, const struct hm_weight_scale *scale, double *weights,
-                  struct hm_lanes *sum, struct hm_lanes *moment)
+INLINE void weigh_all(const float *logits, size_t count, const struct hm_weight_scale *scale, bool plain, double *weights,
+                      struct hm_lanes *sum, struct hm_lanes *moment)
 {
-    const struct weigher s = weigher_of(scale);
+    const struct weigher s = weigher_of(scale, plain);
     size_t i = 0;
     while (count - i >= HM_LANES) {
         struct hm_lanes a = {{0}}, b = {{0}};
@@ -166,6 +171,13 @@ INLINE void pair_add(struct hm_pair_lanes *to, const struct hm_pair_lanes *from)
     lanes_add(&to->backward, &from->backward);
     lanes_add(&to->gap, &from->gap);
     lanes_add(&to->size, &from->size);
+}
+
+static void weigh(const float *logits, size_t count, const struct hm_weight_scale *scale, double *weights,
+                  struct hm_lanes *sum, struct hm_lanes *moment)
+{
+    if (scale->inverse == 1 && scale->inverse_low == 0) weigh_all(logits, count, scale, true, weights, sum, moment);
+    else weigh_all(logits, count, scale, false, weights, sum, moment);
 }
 
 static void compare(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,

@@ -113,6 +113,8 @@ hm_status hm_row_open(const float *logits, size_t vocab, const struct hm_rationa
     if (!row) return hm_fail(err, HM_MEMORY, "row of %zu logits: out of memory", vocab);
     hm_rational_init(&row->temperature);
     hm_rational_set(&row->temperature, temperature);
+    static _Atomic uint64_t serial;
+    row->serial = ++serial;
     row->logits = logits;
     row->vocab = vocab;
     hm_mpi_init(&row->total, HM_PRECISION_FIRST);

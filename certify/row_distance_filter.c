@@ -4,7 +4,8 @@
 //     KL(p||q) = sum p_i (e^-r_i - 1 + r_i),    2 TV = sum |p_i - q_i| = sum p_i |1 - e^-r_i|.
 //
 // r_i needs D = ln(Z_p/Z_q). An error eta in it changes KL by e^eta - 1 - eta only, a second order; TV by eta at most, but the
-// signed sum of p_i - q_i, which has to be 0, tells eta, and the sums are taken again. docs/filter.md, "Two rows".
+// signed sum of p_i - q_i, which has to be 0, tells eta. If that is still too much the sums are taken again with the better D.
+// docs/filter.md, "Two rows".
 #include "certify/row_distance_filter.h"
 
 #include "base/memory.h"
@@ -15,11 +16,8 @@
 
 struct pair {
     struct hm_row *p, *q;
-    struct hm_pair_scale scale;
-    double eta;      // |log_ratio + log_ratio_low - ln(Z_p/Z_q)| is at most this
-    bool exact;      // the differences of logits are known to be exact doubles
-    double twist;    // weights of q times scale.ratio are q_i e^(D' - D) W_p within this, relative; D' is the D in use
-    double mass;     // W_p and every sum of the pass are good to this, relative
+    struct hm_pair_known known;
+    double mass; // W_p and every sum of the pass are good to this, relative
 };
 
 // Sums of the pass and what they are worth.
@@ -39,9 +37,9 @@ static double two_sum(double x, double y, double *low)
 static double shift(struct pair *x, struct hm_ival by)
 {
     double middle = by.lo / 2 + by.hi / 2, low;
-    x->scale.log_ratio = two_sum(x->scale.log_ratio, middle, &low);
-    x->scale.log_ratio_low += low;
-    x->eta = fmax(by.hi - middle, middle - by.lo) * (1 + 0x1p-40) + fabs(x->scale.log_ratio_low) * 0x1p-50 + 0x1p-1000;
+    x->known.scale.log_ratio = two_sum(x->known.scale.log_ratio, middle, &low);
+    x->known.scale.log_ratio_low += low;
+    x->known.eta = fmax(by.hi - middle, middle - by.lo) * (1 + 0x1p-40) + fabs(x->known.scale.log_ratio_low) * 0x1p-50 + 0x1p-1000;
     return middle;
 }
 
@@ -51,21 +49,24 @@ static double shift(struct pair *x, struct hm_ival by)
 static bool pair_open(struct pair *x, struct hm_row *p, struct hm_row *q)
 {
     if (!hm_filter_ready(p) || !hm_filter_ready(q)) return false;
+    x->p = p;
+    x->q = q;
+    x->mass = (hm_pass_roundings(p->vocab) * 2.1 + 40) * 0x1p-53;
+    x->known = p->filter.pair;
+    if (x->known.other == q->serial) return true;
     const struct hm_weight_scale *s = &p->filter.scale;
     struct hm_ival tail_p = hm_ival_log1p(hm_ival_div(hm_filter_tail(p, 1), hm_filter_top(p)));
     struct hm_ival tail_q = hm_ival_log1p(hm_ival_div(hm_filter_tail(q, 1), hm_filter_top(q)));
     double low, tops = two_sum(p->top, -(double)q->top, &low), high = tops * s->inverse;
     low = __builtin_fma(tops, s->inverse, -high) + (tops * s->inverse_low + low * s->inverse);
-    x->p = p;
-    x->q = q;
-    x->scale = (struct hm_pair_scale){s->inverse, s->inverse_low, high, low, 0};
+    x->known.other = q->serial;
+    x->known.scale = (struct hm_pair_scale){s->inverse, s->inverse_low, high, low, 0};
     struct hm_ival rest = hm_ival_exp(hm_ival_point(shift(x, hm_ival_sub(tail_p, tail_q))));
-    x->eta += fabs(high) * 0x1p-98;
-    x->scale.ratio = p->filter.heads[0] / q->filter.heads[0] * (rest.lo / 2 + rest.hi / 2);
-    x->twist = (rest.hi - rest.lo) / rest.lo + 3 * HM_WEIGHT_ERROR + 0x1p-50;
-    x->exact = false;
-    x->mass = (hm_pass_roundings(p->vocab) * 2.1 + 40) * 0x1p-53;
-    return fabs(x->scale.log_ratio) <= 0x1p16 && x->eta <= 0x1p-31 && x->twist <= 0x1p-40;
+    x->known.eta += fabs(high) * 0x1p-98;
+    x->known.scale.ratio = p->filter.heads[0] / q->filter.heads[0] * (rest.lo / 2 + rest.hi / 2);
+    x->known.twist = (rest.hi - rest.lo) / rest.lo + 3 * HM_WEIGHT_ERROR + 0x1p-50;
+    x->known.exact = false;
+    return fabs(x->known.scale.log_ratio) <= 0x1p16 && x->known.eta <= 0x1p-31 && x->known.twist <= 0x1p-40;
 }
 
 static void find_exact(struct pair *x)
@@ -74,19 +75,19 @@ static void find_exact(struct pair *x)
     const struct hm_row_passes *passes = hm_row_passes();
     passes->spread(x->p->logits, x->p->vocab, (float)x->p->filter.scale.floor, &a);
     passes->spread(x->q->logits, x->q->vocab, (float)x->q->filter.scale.floor, &b);
-    x->exact = hm_spreads_exact(a, b);
+    x->known.exact = hm_spreads_exact(a, b);
 }
 
 // What r_i is off by beyond a few roundings of itself.
 static double slack(const struct pair *x)
 {
-    return fabs(x->scale.log_ratio) * (x->exact ? 0x1p-100 : 0x1p-51) + 0x1p-300;
+    return fabs(x->known.scale.log_ratio) * (x->known.exact ? 0x1p-100 : 0x1p-51) + 0x1p-300;
 }
 
 static struct sums measure(const struct pair *x, const float *l, const float *d, const double *a, const double *b, size_t count)
 {
     struct hm_pair_lanes lanes = {0};
-    hm_row_passes()->compare(l, d, a, b, count, &x->scale, &lanes);
+    hm_row_passes()->compare(l, d, a, b, count, &x->known.scale, &lanes);
     double unit = 1 / x->p->filter.mass;
     return (struct sums){hm_lanes_fold(&lanes.forward) * unit, hm_lanes_fold(&lanes.backward) * unit,
                          hm_lanes_fold(&lanes.gap) * unit, hm_lanes_fold(&lanes.size) * unit};
@@ -109,12 +110,12 @@ static const double remote = 0x1p-150; // what tokens 990 ln 2 nats below the to
 // Of sums of |p_i - q_i|, relative: q_i <= 4.6 |p_i - q_i| where |r_i| > 1/4; series and roundings elsewhere.
 static double gap_error(const struct pair *x)
 {
-    return x->mass + 5 * x->twist + 0x1p-46;
+    return x->mass + 5 * x->known.twist + 0x1p-46;
 }
 
 static struct hm_ival variation(const struct pair *x, const struct sums *s)
 {
-    struct hm_ival tv = around(s->size / 2, gap_error(x), (x->eta + slack(x)) * 1.01 + remote);
+    struct hm_ival tv = around(s->size / 2, gap_error(x), (x->known.eta + slack(x)) * 1.01 + remote);
     if (tv.hi > 1) tv.hi = 1;
     return tv;
 }
@@ -122,8 +123,8 @@ static struct hm_ival variation(const struct pair *x, const struct sums *s)
 static struct hm_ival divergence(const struct pair *x, double sum, double size)
 {
     // q_i (1 + |r_i|) is at most 44 terms, and so is p_i (1 + |r_i|), which is good to 7 * 2^-53
-    struct hm_ival kl = around(sum, x->mass + 44 * x->twist + 0x1p-44, 8 * size * slack(x) + remote);
-    kl.lo = kl.lo > x->eta * x->eta ? kl.lo - 2 * x->eta * x->eta : 0;
+    struct hm_ival kl = around(sum, x->mass + 44 * x->known.twist + 0x1p-44, 8 * size * slack(x) + remote);
+    kl.lo = kl.lo > x->known.eta * x->known.eta ? kl.lo - 2 * x->known.eta * x->known.eta : 0;
     if (kl.lo < 0) kl.lo = 0;
     return kl;
 }
@@ -143,8 +144,8 @@ static struct hm_ival standard_accept(const struct pair *x, struct hm_ival tv)
 {
     if (tv.hi < 0.9375) return hm_ival_sub(hm_ival_point(1), tv);
     struct hm_lanes lanes = {{0}};
-    hm_row_passes()->overlap(x->p->filter.weights, x->q->filter.weights, x->p->vocab, x->scale.ratio, &lanes);
-    return around(hm_lanes_fold(&lanes) / x->p->filter.mass, x->mass + x->twist + x->eta * 1.01, remote);
+    hm_row_passes()->overlap(x->p->filter.weights, x->q->filter.weights, x->p->vocab, x->known.scale.ratio, &lanes);
+    return around(hm_lanes_fold(&lanes) / x->p->filter.mass, x->mass + x->known.twist + x->known.eta * 1.01, remote);
 }
 
 static bool conclude(const struct pair *x, const struct sums *s, struct hm_row_distance *out)
@@ -158,14 +159,28 @@ static bool conclude(const struct pair *x, const struct sums *s, struct hm_row_d
            hm_ival_narrow(out->standard_accept);
 }
 
-// The signed sum of p_i - q_i e^eta is 1 - e^eta: a better D.
-static bool refine(struct pair *x, const struct sums *s)
+// The signed sum of p_i - q_i e^eta, which is 1 - e^eta.
+static struct hm_ival signed_gap(const struct pair *x, const struct sums *s)
 {
     double error = s->size * gap_error(x) + slack(x) * 1.01 + remote;
-    struct hm_ival gap = {s->gap - error, s->gap + error};
-    x->scale.ratio *= 1 + shift(x, hm_ival_neg(hm_ival_log1p(hm_ival_neg(gap)))); // within eta^2 of the exponential
-    x->twist += 0x1p-51;
-    return x->eta <= 0x1p-31;
+    return (struct hm_ival){s->gap - error, s->gap + error};
+}
+
+// What it says of the D in use; |eta| <= 2^-31 is known, and |eta| <= |1 - e^eta| (1 + |eta|).
+static void learn(struct pair *x, const struct sums *s)
+{
+    struct hm_ival gap = signed_gap(x, s);
+    double most = fmax(fabs(gap.lo), fabs(gap.hi)) * (1 + 0x1p-30);
+    if (most < x->known.eta) x->known.eta = most;
+}
+
+// A better D from it.
+static bool refine(struct pair *x, const struct sums *s)
+{
+    struct hm_ival gap = signed_gap(x, s);
+    x->known.scale.ratio *= 1 + shift(x, hm_ival_neg(hm_ival_log1p(hm_ival_neg(gap)))); // within eta^2 of the exponential
+    x->known.twist += 0x1p-51;
+    return x->known.eta <= 0x1p-31;
 }
 
 bool hm_filter_row_distance(struct hm_row *p, struct hm_row *q, struct hm_row_distance *out)
@@ -173,15 +188,19 @@ bool hm_filter_row_distance(struct hm_row *p, struct hm_row *q, struct hm_row_di
     struct pair x;
     if (!pair_open(&x, p, q)) return hm_filter_count(p, false);
     struct sums s = measure_all(&x);
+    learn(&x, &s);
     bool found = conclude(&x, &s, out);
     if (!found) {
         find_exact(&x);
+        learn(&x, &s);
         found = conclude(&x, &s, out);
     }
     if (!found && refine(&x, &s)) {
         s = measure_all(&x);
+        learn(&x, &s);
         found = conclude(&x, &s, out);
     }
+    p->filter.pair = x.known;
     return hm_filter_count(p, found);
 }
 
@@ -203,7 +222,7 @@ static bool gather(const struct pair *x, const int32_t *tokens, size_t count, st
     for (size_t i = 0; i < count; i++) {
         float l = x->p->logits[tokens[i]], d = x->q->logits[tokens[i]];
         double e = (double)l - (double)d;
-        if (d == -INFINITY || e * x->scale.inverse - x->scale.log_ratio > 0x1p-16) continue; // surely p_i > q_i, or both 0
+        if (d == -INFINITY || e * x->known.scale.inverse - x->known.scale.log_ratio > 0x1p-16) continue; // surely p_i > q_i, or both 0
         g->l[g->count] = l;
         g->d[g->count] = d;
         g->a[g->count] = x->p->filter.weights[tokens[i]];
@@ -218,7 +237,7 @@ static struct hm_ival excess(const struct pair *x, const struct gathered *g)
     if (g->count == 0) return (struct hm_ival){0, 0};
     struct sums s = measure(x, g->l, g->d, g->a, g->b, g->count);
     struct hm_ival e = around((s.size - s.gap) / 2, 0x1p-50,
-                              s.size * gap_error(x) + (x->eta + slack(x)) * 1.01 + remote);
+                              s.size * gap_error(x) + (x->known.eta + slack(x)) * 1.01 + remote);
     if (e.hi > 1) e.hi = 1;
     return e;
 }
@@ -235,7 +254,9 @@ bool hm_filter_row_excess(struct hm_row *p, struct hm_row *q, const int32_t *tok
     }
     if (!hm_ival_narrow(*out)) {
         struct sums s = measure_all(&x);
-        if (refine(&x, &s)) *out = excess(&x, &g);
+        learn(&x, &s);
+        *out = excess(&x, &g);
+        if (!hm_ival_narrow(*out) && refine(&x, &s)) *out = excess(&x, &g);
     }
     free(g.a);
     return hm_filter_count(p, hm_ival_narrow(*out));

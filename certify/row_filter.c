@@ -101,9 +101,8 @@ bool hm_filter_ready(struct hm_row *row)
     double relative = HM_WEIGHT_ERROR + (hm_pass_roundings(row->vocab) * 1.02 + 16) * 0x1p-53;
     f->moment = hm_ival_mul((struct hm_ival){moment * (1 - relative), moment * (1 + relative)}, inverse_temperature(row));
     double remote = hm_pass_remote(row->vocab) * 0x1p-970;
-    f->moment.lo = f->moment.lo > remote ? f->moment.lo - remote * 2 : 0;
-    f->moment.hi += remote * 2;
-    if (f->moment.lo < 0) f->moment.lo = 0;
+    f->moment.lo = f->moment.lo > 3 * remote ? f->moment.lo - 2 * remote : 0;
+    f->moment.hi += 2 * remote;
     f->state = HM_FILTER_READY;
     return true;
 }

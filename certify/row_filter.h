@@ -25,6 +25,15 @@ enum hm_filter_state {
     HM_FILTER_OFF     // T or the logits are beyond hm_weight_scale_set; tests set it to ask MPFR alone
 };
 
+// What a row knows of the last one that it was compared with (row_distance_filter.c): D = ln(Z_p/Z_q).
+struct hm_pair_known {
+    uint64_t other; // its serial; 0: none
+    struct hm_pair_scale scale;
+    double eta;     // |log_ratio + log_ratio_low - D| is at most this
+    double twist;   // weights of q times scale.ratio are q_i e^(D' - D) W_p within this, relative; D' is the D in use
+    bool exact;     // the differences of logits are known to be exact doubles
+};
+
 struct hm_row_filter {
     enum hm_filter_state state;
     struct hm_weight_scale scale;
@@ -33,6 +42,7 @@ struct hm_row_filter {
     double tails[HM_ROW_HEAD + 1];     // tails[r]: the sum, rounded, of the weights of ranks from r on
     double mass;                       // tails[0]
     struct hm_ival total, moment;      // W = sum of w_i, sum of w_i (l_top - l_i)/T
+    struct hm_pair_known pair;
     unsigned long answered, undecided; // how many questions and enclosures were, and were not, answered here
 };
 

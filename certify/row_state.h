@@ -12,6 +12,7 @@
 struct hm_row {
     const float *logits;            // [vocab], borrowed
     size_t vocab, support;          // support: how many logits are finite
+    uint64_t serial;                // no other row of the process has it
     struct hm_rational temperature;
     float top;                      // the largest logit
     bool uniform;                   // all finite logits are equal
