@@ -1,15 +1,32 @@
 # The independent checker: nothing else of ours is included there.
 list(APPEND HALLMARK_SOURCES
+  certify/check/certify.c
   certify/check/check.c
-  certify/check/claims.c
+  certify/check/claim.c
+  certify/check/dist.c
+  certify/check/fixed.c
   certify/check/header.c
   certify/check/interval.c
+  certify/check/jobs.c
   certify/check/json.c
+  certify/check/known.c
+  certify/check/law.c
   certify/check/level.c
-  certify/check/math.c
+  certify/check/margin.c
+  certify/check/noise.c
+  certify/check/pair.c
+  certify/check/power.c
   certify/check/radius.c
+  certify/check/record.c
+  certify/check/replay.c
+  certify/check/restricted.c
+  certify/check/round.c
+  certify/check/row.c
   certify/check/rows.c
   certify/check/rule.c
+  certify/check/threshold.c
+  certify/check/universal.c
+  certify/check/verdict.c
   certify/check/walk.c)
 
 # The second checker, for reading: the same files are a program of their own (certify/check/simple/simple.h).

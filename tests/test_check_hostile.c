@@ -142,9 +142,11 @@ static void tv_ends_at_one(void **state)
     ck_math_new_row(&m, CK_TARGET);
     ck_math_new_row(&m, CK_DRAFT);
     iv_inits(&tv, 1, ck_precision(0));
-    assert_true(ck_tv_pq(&m, 0, &ask, &tv));
-    assert_true(mpfr_cmp_ui(tv.hi, 1) <= 0);
-    assert_true(mpfr_cmp_d(tv.lo, 1 - 0x1p-53) > 0);
+    for (int level = 0; level < 2; level++) {
+        assert_true(ck_tv_pq(&m, level, &ask, &tv));
+        assert_true(mpfr_cmp_ui(tv.hi, 1) <= 0);
+        assert_true(mpfr_cmp_d(tv.lo, 1 - 0x1p-53) > 0);
+    }
     iv_clears(&tv, 1);
     ck_math_clear(&m);
 }

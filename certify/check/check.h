@@ -48,7 +48,7 @@ struct hm_check_options {
     const struct hm_check_replay *replay; // NULL: rows are read from the shards
     bool allow_truncated;   // a truncated log exits 0 when what is there holds
     bool allow_absent_rows; // a log whose rows are absent exits 0 when it is consistent
-    void (*progress)(void *user, uint64_t bytes, uint64_t total, uint64_t steps); // after each line, or NULL
+    void (*progress)(void *user, uint64_t bytes, uint64_t total, uint64_t steps); // as lines are done, or NULL
     void *user;
 };
 
@@ -57,7 +57,7 @@ struct hm_check_result {
     int exit_code;      // 0 proved, 1 refuted, 2 unreadable, 3 undecided, truncated or rows absent
     uint64_t claims;    // entries of `certified`, and one per round
     uint64_t undecided; // of these
-    uint64_t steps;     // step records read
+    uint64_t steps;     // step records checked, or rows of an audit
     uint64_t line;      // where it was refuted or found unreadable; 0 otherwise
     bool truncated;
     char message[1024]; // "PROVED n claims", "REFUTED line L: field: ...": what follows "hallmark: "

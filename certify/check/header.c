@@ -4,17 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000, TOP_LIMIT = 4096 };
+enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000, TOP_LIMIT = 4096, COLDEST = 100000 };
 
 static void rational(struct ck *c, const cJSON *object, const char *key, mpq_t out)
 {
     const char *text = ck_text(c, object, key);
-    if (!c->failed && !ck_rational(text, out)) ck_unreadable(c, key, "expected a rational, found \"%.40s\"", text);
+    if (!c->out.failed && !ck_rational(text, out)) ck_unreadable(c, key, "expected a rational, found \"%.40s\"", text);
 }
 
-static void rules(struct ck *c, const cJSON *line)
+static void rules(struct ck *c, struct ck_header *h, const cJSON *line)
 {
-    struct ck_header *h = &c->header;
     const cJSON *v;
     cJSON_ArrayForEach(v, ck_array(c, line, "claims"))
     {
@@ -46,68 +45,129 @@ static void rules(struct ck *c, const cJSON *line)
         ck_unreadable(c, "acceptance", "expected match or a rule, found \"%.40s\"", acceptance);
 }
 
-static void shard_patterns(struct ck *c, const cJSON *line)
+static void shard_patterns(struct ck *c, struct ck_header *h, const cJSON *line)
 {
     static const char *const names[2] = {"target", "draft"};
     const cJSON *rows = ck_get(c, line, "rows");
     if (!rows || cJSON_IsNull(rows)) return;
-    c->header.hashed = ck_bool(c, rows, "hashed");
-    for (int i = 0; i < 2 && !c->failed; i++) {
+    h->hashed = ck_bool(c, rows, "hashed");
+    for (int i = 0; i < 2 && !c->out.failed; i++) {
         const cJSON *v = ck_get(c, rows, names[i]);
         if (cJSON_IsNull(v)) continue;
-        if (!cJSON_IsString(v) || strlen(v->valuestring) >= sizeof c->header.pattern[i] ||
+        if (!cJSON_IsString(v) || strlen(v->valuestring) >= sizeof h->pattern[i] ||
             !ck_pattern_ok(v->valuestring))
             ck_unreadable(c, "rows", "expected a file name with one %%05d, found %s", ck_show(v));
         else
-            strcpy(c->header.pattern[i], v->valuestring);
+            strcpy(h->pattern[i], v->valuestring);
     }
 }
 
-static void decoder(struct ck *c, const cJSON *line)
+static void decoder(struct ck *c, struct ck_header *h, const cJSON *line)
 {
-    const cJSON *d = ck_object(c, line, "decoder");
-    c->header.budget = ck_int(c, d, "budget", 0);
+    const cJSON *d = ck_get(c, line, "decoder");
+    h->audit = d && cJSON_IsNull(d);
+    h->cap = -1;
+    if (h->audit) return;
+    d = ck_object(c, line, "decoder");
+    h->budget = ck_int(c, d, "budget", 0);
     const char *traversal = ck_text(c, d, "traversal");
     char *end = NULL;
-    c->header.cap = -1;
     if (strcmp(traversal, "exhaustive") == 0) return;
     if (strncmp(traversal, "cap:", 4) == 0 && strspn(traversal + 4, "0123456789") == strlen(traversal + 4))
-        c->header.cap = strtoll(traversal + 4, &end, 10);
-    if (!end || *end || end == traversal + 4 || c->header.cap > 1 << 30)
+        h->cap = strtoll(traversal + 4, &end, 10);
+    if (!end || *end || end == traversal + 4 || h->cap > 1 << 30)
         ck_unreadable(c, "traversal", "expected exhaustive or cap:N, found \"%.40s\"", traversal);
 }
 
-static void models(struct ck *c, const cJSON *line)
+static void models(struct ck *c, struct ck_header *h, const cJSON *line)
 {
     const cJSON *target = ck_object(c, line, "target"), *draft = ck_get(c, line, "draft");
     int64_t vocab = ck_int(c, target, "vocab", 1);
     if (vocab > VOCAB_LIMIT)
         ck_unreadable(c, "vocab", "expected at most %d, found %lld", VOCAB_LIMIT, (long long)vocab);
-    c->header.has_draft = draft && !cJSON_IsNull(draft);
-    if (c->header.has_draft && ck_int(c, draft, "vocab", 1) != vocab)
+    h->has_draft = draft && !cJSON_IsNull(draft);
+    if (h->has_draft && ck_int(c, draft, "vocab", 1) != vocab)
         ck_unreadable(c, "draft", "expected the vocabulary of the target; smaller ones are not checked");
-    if (!c->failed && !ck_math_init(&c->math, (size_t)vocab)) ck_unreadable(c, "vocab", "out of memory");
+    h->vocab = vocab;
+    for (int i = 0; i < 2 && !c->out.failed; i++) { // asserted, but for a replay
+        const cJSON *hash = cJSON_GetObjectItemCaseSensitive(i ? draft : target, "sha256");
+        if (cJSON_IsString(hash)) snprintf(h->sha256[i], sizeof h->sha256[i], "%s", hash->valuestring);
+    }
 }
 
-void ck_header(struct ck *c, const cJSON *line)
+static void powers(struct ck *c, struct ck_header *h, const cJSON *line)
 {
-    struct ck_header *h = &c->header;
+    const cJSON *v;
+    if (!ck_has(line, "divergences")) return;
+    cJSON_ArrayForEach(v, ck_array(c, line, "divergences"))
+    {
+        if (h->powers_made == CK_POWERS) {
+            ck_unreadable(c, "divergences", "expected at most %d", CK_POWERS);
+            return;
+        }
+        struct ck_power *d = &h->powers[h->powers_made++];
+        if (!ck_power_parse(cJSON_IsString(v) ? v->valuestring : "", d)) {
+            ck_unreadable(c, "divergences", "expected a divergence, found %s", ck_show(v));
+            return;
+        }
+        for (int i = 0; i + 1 < h->powers_made; i++)
+            if (strcmp(h->powers[i].text, d->text) == 0)
+                ck_unreadable(c, "divergences", "expected different ones, found %s twice", d->text);
+    }
+    h->power_count = h->powers_made;
+}
+
+static void laws(struct ck *c, struct ck_header *h, const cJSON *line)
+{
+    const cJSON *v;
+    if (!ck_has(line, "laws")) return;
+    cJSON_ArrayForEach(v, ck_array(c, line, "laws"))
+    {
+        const char *word = cJSON_IsString(v) ? v->valuestring : "";
+        int which = strcmp(word, "topk") == 0;
+        if (h->laws[which] || (!which && strcmp(word, "iid") != 0)) {
+            ck_unreadable(c, "laws", "expected iid or topk, each once, found %s", ck_show(v));
+            return;
+        }
+        h->laws[which] = true;
+    }
+}
+
+// What an audit's header must say, as there is no decoding in it.
+static void audit(struct ck *c, const struct ck_header *h)
+{
+    if (!h->audit || c->out.failed) return;
+    if (!h->match) ck_refute(c, "acceptance", "expected match in an audit");
+    if (!h->greedy) ck_refute(c, "temperature", "expected 0 in an audit");
+    if (h->all_nodes) ck_refute(c, "nodes", "expected path in an audit");
+    for (int i = 0; i < h->m_count; i++)
+        if (h->m[i] == 0) ck_refute(c, "m", "expected integers in an audit, found tree");
+}
+
+void ck_header(struct ck *c, struct ck_header *h, const cJSON *line)
+{
     mpq_t temperature, certify;
-    mpq_inits(temperature, certify, h->top_p, NULL);
+    mpq_inits(temperature, certify, h->top_p, h->inverse_claim, h->inverse_draw, NULL);
     h->ready = true;
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(line, "hallmark");
     if (!cJSON_IsNumber(version) || version->valuedouble != 1 || strcmp(ck_text(c, line, "kind"), "header") != 0)
         ck_unreadable(c, "hallmark", "expected the header of a log of version 1, found %s", ck_show(version));
-    rules(c, line);
+    rules(c, h, line);
     h->margin = ck_bool(c, line, "margin");
+    h->universal = ck_has(line, "universal") && ck_bool(c, line, "universal");
+    powers(c, h, line);
+    laws(c, h, line);
     rational(c, line, "temperature", temperature);
     rational(c, line, "certify_temperature", certify);
     const cJSON *processors = ck_object(c, line, "processors");
     h->top_k = ck_int(c, processors, "top_k", 0);
     rational(c, processors, "top_p", h->top_p);
-    if (!c->failed && (mpq_sgn(h->top_p) == 0 || mpq_cmp_ui(h->top_p, 1, 1) > 0))
+    if (!c->out.failed && (mpq_sgn(h->top_p) == 0 || mpq_cmp_ui(h->top_p, 1, 1) > 0))
         ck_unreadable(c, "top_p", "expected a rational in (0, 1]");
-    if (!c->failed && mpq_sgn(certify) == 0) ck_unreadable(c, "certify_temperature", "expected more than 0");
+    if (!c->out.failed && mpq_cmp_ui(certify, 1, COLDEST) < 0)
+        ck_unreadable(c, "certify_temperature", "expected 1/%d at least", COLDEST);
+    if (!c->out.failed && mpq_sgn(temperature) != 0 && mpq_cmp_ui(temperature, 1, COLDEST) < 0)
+        ck_unreadable(c, "temperature", "expected 0, or 1/%d at least", COLDEST);
     const cJSON *budget = ck_get(c, line, "budget");
     if (budget && !cJSON_IsNull(budget)) ck_unreadable(c, "budget", "expected null, found %s", ck_show(budget));
     const char *rng = ck_text(c, line, "rng"), *nodes = ck_text(c, line, "nodes");
@@ -117,23 +177,24 @@ void ck_header(struct ck *c, const cJSON *line)
     h->all_nodes = strcmp(nodes, "all") == 0;
     if (!h->all_nodes && strcmp(nodes, "path") != 0)
         ck_unreadable(c, "nodes", "expected path or all, found \"%.40s\"", nodes);
-    shard_patterns(c, line);
-    decoder(c, line);
-    models(c, line);
-    if (!c->failed) {
+    shard_patterns(c, h, line);
+    decoder(c, h, line);
+    models(c, h, line);
+    if (!c->out.failed) {
         h->greedy = mpq_sgn(temperature) == 0;
-        mpq_inv(c->math.inverse_claim, certify);
-        if (!h->greedy) mpq_inv(c->math.inverse_draw, temperature);
-        c->math.same_temperature = mpq_equal(temperature, certify) != 0;
+        mpq_inv(h->inverse_claim, certify);
+        if (!h->greedy) mpq_inv(h->inverse_draw, temperature);
+        h->same_temperature = mpq_equal(temperature, certify) != 0;
     }
+    audit(c, h);
     mpq_clears(temperature, certify, NULL);
 }
 
-void ck_header_clear(struct ck *c)
+void ck_header_clear(struct ck_header *h)
 {
-    struct ck_header *h = &c->header;
     if (!h->ready) return;
     for (int i = 0; i < h->rules_made; i++) ck_rule_clear(&h->rules[i]);
+    for (int i = 0; i < h->powers_made; i++) ck_power_clear(&h->powers[i]);
     if (h->acceptance_made) ck_rule_clear(&h->acceptance);
-    mpq_clear(h->top_p);
+    mpq_clears(h->top_p, h->inverse_claim, h->inverse_draw, NULL);
 }

@@ -1,6 +1,8 @@
 // Interval arithmetic on MPFR: see interval.h.
 #include "certify/check/interval.h"
 
+#include <stdbool.h>
+
 void iv_inits(struct iv *x, size_t count, mpfr_prec_t precision)
 {
     for (size_t i = 0; i < count; i++) {
@@ -117,14 +119,14 @@ void iv_divide(struct iv *r, const struct iv *a, unsigned long n)
     mpfr_div_ui(r->hi, a->hi, n, MPFR_RNDU);
 }
 
-void iv_mul_q(struct iv *r, const struct iv *a, const mpq_t q)
+void iv_mul_q(struct iv *r, const struct iv *a, mpq_srcptr q)
 {
     mpfr_mul_q(r->lo, a->lo, q, MPFR_RNDD);
     mpfr_mul_q(r->hi, a->hi, q, MPFR_RNDU);
     no_nan(r);
 }
 
-void iv_set_q(struct iv *r, const mpq_t q)
+void iv_set_q(struct iv *r, mpq_srcptr q)
 {
     mpfr_set_q(r->lo, q, MPFR_RNDD);
     mpfr_set_q(r->hi, q, MPFR_RNDU);
@@ -173,4 +175,35 @@ enum answer iv_at_least(const struct iv *a, const struct iv *b)
 {
     enum answer less = iv_less(a, b);
     return less == OPEN ? OPEN : less == YES ? NO : YES;
+}
+
+void iv_min(struct iv *r, const struct iv *a)
+{
+    mpfr_min(r->lo, r->lo, a->lo, MPFR_RNDD);
+    mpfr_min(r->hi, r->hi, a->hi, MPFR_RNDU);
+}
+
+void iv_expm1(struct iv *r, const struct iv *a)
+{
+    mpfr_expm1(r->lo, a->lo, MPFR_RNDD);
+    mpfr_expm1(r->hi, a->hi, MPFR_RNDU);
+}
+
+void iv_negate(struct iv *r)
+{
+    mpfr_neg(r->lo, r->lo, MPFR_RNDU);
+    mpfr_neg(r->hi, r->hi, MPFR_RNDD);
+    mpfr_swap(r->lo, r->hi);
+}
+
+void iv_scale_q(struct iv *r, const struct iv *a, mpq_srcptr q)
+{
+    bool negative = mpq_sgn(q) < 0;
+    mpfr_t lo; // r may be a
+    mpfr_init2(lo, mpfr_get_prec(r->lo));
+    mpfr_mul_q(lo, negative ? a->hi : a->lo, q, MPFR_RNDD);
+    mpfr_mul_q(r->hi, negative ? a->lo : a->hi, q, MPFR_RNDU);
+    mpfr_swap(r->lo, lo);
+    mpfr_clear(lo);
+    no_nan(r);
 }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,16 @@ static const int64_t INTEGER_LIMIT = ((int64_t)1 << 53) - 1;
 
 static void fail(struct ck *c, enum hm_check_kind kind, const char *field, const char *format, va_list list)
 {
-    if (c->failed) return;
-    struct hm_check_result *r = c->result;
-    c->failed = true;
-    r->kind = kind;
-    r->line = c->line;
+    struct ck_outcome *o = &c->out;
+    if (o->failed) return;
+    o->failed = true;
+    o->kind = kind;
+    o->line = c->line;
     int n =
-        snprintf(r->message, sizeof r->message,
+        snprintf(o->message, sizeof o->message,
                  "%s line %lu: %s%s: ", kind == HM_CHECK_REFUTED ? "REFUTED" : "UNREADABLE", c->line, c->prefix, field);
-    if (n > 0 && (size_t)n < sizeof r->message) vsnprintf(r->message + n, sizeof r->message - (size_t)n, format, list);
-    for (char *p = r->message; *p; p++)
+    if (n > 0 && (size_t)n < sizeof o->message) vsnprintf(o->message + n, sizeof o->message - (size_t)n, format, list);
+    for (char *p = o->message; *p; p++)
         if ((unsigned char)*p < ' ' || (unsigned char)*p > '~') *p = '?'; // what a log says must not move a terminal
 }
 
@@ -43,8 +44,23 @@ void ck_unreadable(struct ck *c, const char *field, const char *format, ...)
 
 void ck_open(struct ck *c, const char *field)
 {
-    if (c->open_questions++ == 0)
-        snprintf(c->open_reason, sizeof c->open_reason, "line %lu: %s%s", c->line, c->prefix, field);
+    if (c->out.open_questions++ == 0)
+        snprintf(c->out.open_reason, sizeof c->out.open_reason, "line %lu: %s%s", c->line, c->prefix, field);
+}
+
+size_t ck_enter(struct ck *c, const char *format, ...)
+{
+    size_t before = strlen(c->prefix);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(c->prefix + before, sizeof c->prefix - before, format, list);
+    va_end(list);
+    return before;
+}
+
+void ck_leave(struct ck *c, size_t before)
+{
+    if (!c->out.failed) c->prefix[before] = '\0';
 }
 
 bool ck_read_line(FILE *file, char **line, size_t *size, size_t *capacity, bool *complete)
@@ -122,8 +138,12 @@ static const char *duplicate_key(const cJSON *value)
 
 cJSON *ck_parse(struct ck *c, const char *text, size_t size)
 {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; // cJSON notes in a global where an error was
     const char *wrong = size == 0 || text[0] != '{' ? "no object" : scan(text, size), *end = NULL;
-    cJSON *value = wrong ? NULL : cJSON_ParseWithLengthOpts(text, size + 1, &end, 0);
+    cJSON *value = NULL;
+    pthread_mutex_lock(&one_at_a_time);
+    if (!wrong) value = cJSON_ParseWithLengthOpts(text, size + 1, &end, 0);
+    pthread_mutex_unlock(&one_at_a_time);
     if (!wrong && (!value || end != text + size || !cJSON_IsObject(value))) wrong = "something else";
     if (!wrong) wrong = duplicate_key(value);
     if (!wrong) return value;
@@ -162,7 +182,7 @@ bool ck_has(const cJSON *object, const char *key)
 void ck_expect_absent(struct ck *c, const cJSON *object, const char *keys, const char *because)
 {
     char key[32];
-    for (size_t size; *keys && !c->failed; keys += size + (keys[size] == ' ')) {
+    for (size_t size; *keys && !c->out.failed; keys += size + (keys[size] == ' ')) {
         size = strcspn(keys, " ");
         snprintf(key, sizeof key, "%.*s", (int)size, keys);
         if (ck_has(object, key)) ck_refute(c, key, "expected nothing: %s", because);
@@ -211,6 +231,14 @@ int64_t ck_int(struct ck *c, const cJSON *object, const char *key, int64_t least
     return ck_integer(c, ck_get(c, object, key), key, least);
 }
 
+int64_t ck_peek(const cJSON *object, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
+    bool whole = cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble <= (double)INTEGER_LIMIT &&
+                 v->valuedouble == floor(v->valuedouble);
+    return whole ? (int64_t)v->valuedouble : -1;
+}
+
 void ck_expect_int(struct ck *c, const cJSON *object, const char *key, int64_t expected)
 {
     int64_t found = ck_int(c, object, key, -1);
@@ -257,17 +285,31 @@ double ck_real(struct ck *c, const cJSON *v, const char *field)
     return x;
 }
 
-bool ck_interval(struct ck *c, const cJSON *object, const char *key, double ends[2])
+static bool ends_of(struct ck *c, const cJSON *object, const char *key, double ends[2])
 {
     const cJSON *v = ck_array(c, object, key);
     ends[0] = ends[1] = 0;
     if (v && cJSON_GetArraySize(v) != 2) ck_unreadable(c, key, "expected [lower, upper], found another length");
-    if (c->failed) return false;
+    if (c->out.failed) return false;
     for (int i = 0; i < 2; i++) ends[i] = ck_real(c, cJSON_GetArrayItem(v, i), key);
+    return !c->out.failed;
+}
+
+bool ck_bound(struct ck *c, const cJSON *object, const char *key, double ends[2])
+{
+    if (!ends_of(c, object, key, ends)) return false;
+    if (!(ends[0] >= 0) || !(isinf(ends[1]) && ends[1] > 0))
+        ck_refute(c, key, "expected a lower bound >= 0 and inf, found [%a, %a]", ends[0], ends[1]);
+    return !c->out.failed;
+}
+
+bool ck_interval(struct ck *c, const cJSON *object, const char *key, double ends[2])
+{
+    if (!ends_of(c, object, key, ends)) return false;
     double width = ends[1] - ends[0], larger = fmax(fabs(ends[0]), fabs(ends[1]));
     if (!(ends[0] <= ends[1]))
         ck_refute(c, key, "expected lower <= upper, found [%a, %a]", ends[0], ends[1]);
     else if (ends[0] < ends[1] && !(width <= 0x1p-30 * larger && !isinf(larger)) && !(width <= 0x1p-60))
         ck_refute(c, key, "expected an enclosure within 2^-30 of its size, found [%a, %a]", ends[0], ends[1]);
-    return !c->failed;
+    return !c->out.failed;
 }

@@ -35,7 +35,7 @@ static char *shard_path(const struct ck *c, const char *pattern, int64_t number)
 // Reads the header of an open shard; a message when it is not what it should be.
 static const char *read_header(struct ck *c, struct ck_shard *s, const char *text, uint64_t length)
 {
-    struct ck quiet = {.result = &(struct hm_check_result){0}}; // its errors are replaced by ours
+    struct ck quiet = {0}; // its errors are replaced by ours
     cJSON *json = ck_parse(&quiet, text, length);
     const cJSON *tensor, *offsets, *entry, *shape, *wanted = cJSON_GetObjectItemCaseSensitive(json, "logits");
     const char *wrong = NULL;
@@ -49,7 +49,7 @@ static const char *read_header(struct ck *c, struct ck_shard *s, const char *tex
     int64_t vocab = ck_integer(&quiet, cJSON_GetArrayItem(shape, 1), "vocab", 0);
     int64_t begin = ck_integer(&quiet, cJSON_GetArrayItem(offsets, 0), "begin", 0);
     int64_t end = ck_integer(&quiet, cJSON_GetArrayItem(offsets, 1), "end", 0);
-    if (!wrong && (quiet.failed || cJSON_GetArraySize(shape) != 2 || cJSON_GetArraySize(offsets) != 2))
+    if (!wrong && (quiet.out.failed || cJSON_GetArraySize(shape) != 2 || cJSON_GetArraySize(offsets) != 2))
         wrong = "expected a tensor logits with shape [rows, vocab] and data_offsets";
     if (!wrong && (uint64_t)vocab != c->math.vocab) wrong = "expected rows of the vocabulary's size";
     uint64_t width = 4 * (uint64_t)c->math.vocab;
@@ -117,8 +117,9 @@ static bool hash_matches(const void *bytes, size_t size, const char *hex)
 }
 
 // Takes the little-endian bytes of a row as logits; they were read into the row itself.
-static void decode_row(struct ck *c, const char *key, struct ck_row *row)
+static enum ck_reference take_row(struct ck *c, const char *key, enum ck_which which)
 {
+    struct ck_row *row = &c->math.row[which];
     const unsigned char *b = (const unsigned char *)row->logit;
     bool any = false;
     for (size_t i = 0; i < c->math.vocab; i++, b += 4) {
@@ -127,11 +128,36 @@ static void decode_row(struct ck *c, const char *key, struct ck_row *row)
         float x = row->logit[i];
         if (isnan(x) || (isinf(x) && x > 0)) {
             ck_refute(c, key, "expected finite logits or -inf, found %f at index %zu", (double)x, i);
-            return;
+            return CK_NO_ROW;
         }
         any = any || !isinf(x);
     }
     if (!any) ck_refute(c, key, "expected a finite logit, found a row of -inf");
+    if (c->out.failed) return CK_NO_ROW;
+    ck_math_new_row(&c->math, which);
+    return CK_ROW;
+}
+
+// A row from a replay, where the log names one.
+static enum ck_reference take_replayed(struct ck *c, const char *key, enum ck_which which, const char *sha256)
+{
+    const struct ck_replayed *r = &c->replayed[which];
+    char field[32];
+    snprintf(field, sizeof field, "%s.sha256", key);
+    if (r->failed) {
+        if (r->refuted)
+            ck_refute(c, *r->field ? r->field : key, "%s", r->reason);
+        else
+            ck_unreadable(c, *r->field ? r->field : key, "%s", r->reason);
+    } else if (!r->known) {
+        if (sha256) ck_refute(c, field, "expected none: the models have no row here, found %.64s", sha256);
+    } else if (sha256 && !hash_matches(r->logit, 4 * c->math.vocab, sha256)) {
+        ck_refute(c, field, "expected the hash of the row that the models give here, found %.64s", sha256);
+    } else {
+        memcpy(c->math.row[which].logit, r->logit, 4 * c->math.vocab);
+        return take_row(c, key, which);
+    }
+    return CK_NO_ROW;
 }
 
 static enum ck_reference load(struct ck *c, const char *key, enum ck_which which, int64_t number, int64_t index,
@@ -142,7 +168,7 @@ static enum ck_reference load(struct ck *c, const char *key, enum ck_which which
     size_t size = 4 * c->math.vocab;
     if (s->number != number) {
         close_shard(s);
-        char *path = shard_path(c, c->header.pattern[which], number);
+        char *path = shard_path(c, c->header->pattern[which], number);
         const char *wrong = path ? open_shard(c, s, path) : "out of memory";
         if (wrong) ck_unreadable(c, key, "shard %s: %s", path, wrong);
         free(path);
@@ -157,25 +183,31 @@ static enum ck_reference load(struct ck *c, const char *key, enum ck_which which
                   (long long)number, (unsigned long long)s->rows);
     else if (sha256 && !hash_matches(row->logit, size, sha256))
         ck_refute(c, key, "expected the row's bytes to hash to sha256 %.64s, found another hash", sha256);
-    if (!c->failed) decode_row(c, key, row);
-    if (c->failed) return CK_NO_ROW;
-    ck_math_new_row(&c->math, which);
-    return CK_ROW;
+    return c->out.failed ? CK_NO_ROW : take_row(c, key, which);
+}
+
+bool ck_names_row(const cJSON *reference)
+{
+    const cJSON *why = cJSON_GetObjectItemCaseSensitive(reference, "why");
+    return ck_has(reference, "shard") || ck_has(reference, "sha256") ||
+           (cJSON_IsString(why) && strcmp(why->valuestring, "not kept") == 0);
 }
 
 enum ck_reference ck_load_row(struct ck *c, const cJSON *record, const char *key, enum ck_which which)
 {
     const cJSON *ref = ck_object(c, record, key), *hash = cJSON_GetObjectItemCaseSensitive(ref, "sha256");
-    const char *sha256 = hash || (c->header.hashed && ck_has(ref, "shard")) ? ck_text(c, ref, "sha256") : NULL;
-    if (c->failed) return CK_NO_ROW;
-    if (sha256 && !c->header.hashed) ck_refute(c, key, "expected no sha256: the header says that rows are not hashed");
+    const char *sha256 = hash || (c->header->hashed && ck_has(ref, "shard")) ? ck_text(c, ref, "sha256") : NULL;
+    if (c->out.failed) return CK_NO_ROW;
+    if (sha256 && !c->header->hashed) ck_refute(c, key, "expected no sha256: the header says that rows are not hashed");
     if (sha256 && (strlen(sha256) != 64 || strspn(sha256, "0123456789abcdef") != 64))
         ck_unreadable(c, key, "expected a sha256 of 64 hexadecimal digits, found %s", ck_show(hash));
     if (cJSON_GetObjectItemCaseSensitive(ref, "shard")) {
         int64_t number = ck_int(c, ref, "shard", 0), index = ck_int(c, ref, "index", 0);
-        if (!c->failed && !c->header.pattern[which][0]) ck_refute(c, key, "expected no shard (the header names none)");
-        return c->failed ? CK_NO_ROW : load(c, key, which, number, index, sha256);
+        if (!c->out.failed && !c->header->pattern[which][0]) ck_refute(c, key, "expected no shard (the header names none)");
+        if (c->out.failed) return CK_NO_ROW;
+        if (!c->replayed) return load(c, key, which, number, index, sha256);
     }
-    const char *why = ck_text(c, ref, "why");
+    const char *why = ck_has(ref, "shard") ? "" : ck_text(c, ref, "why");
+    if (c->replayed && c->replayed[which].asked && !c->out.failed) return take_replayed(c, key, which, sha256);
     return sha256 || strcmp(why, "not kept") == 0 ? CK_ABSENT_ROW : CK_NO_ROW;
 }

@@ -1,0 +1,106 @@
+// Tied sets and certificates: see math.h. theory.md §2, the last part of §8.
+#include "certify/check/math.h"
+
+#include <math.h>
+
+enum answer ck_tied(struct ck_math *m, const struct ck_ask *ask, bool reverse, size_t range[4])
+{
+    const struct ck_row *r = &m->row[0];
+    struct ck_split tied;
+    bool ok = false;
+    for (int level = m->first_level; level < CK_LEVELS && !ok; level++) {
+        const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
+        struct iv c[3]; // the level; what may be taken for it; a weight
+        iv_inits(c, 3, ck_precision(level));
+        ok = true;
+        if (!reverse)
+            ok = ck_level_weight(m, level, ask, NULL, &c[0]);
+        else if (ck_level_z(m, ask, &tied, &c[0]))
+            iv_exp(&c[0], &c[0]);
+        mpfr_mul_2si(c[1].lo, c[0].lo, -30, MPFR_RNDU);
+        mpfr_sub(c[1].lo, c[0].lo, c[1].lo, MPFR_RNDD);
+        mpfr_mul_2si(c[1].hi, c[0].hi, -30, MPFR_RNDU);
+        mpfr_add(c[1].hi, c[0].hi, c[1].hi, MPFR_RNDU);
+        for (int i = 0; i < 4; i++) range[i] = 0;
+        for (int part = 0; part < 2; part++) {
+            size_t to = part ? ask->k + ask->m : ask->k, *least = &range[2 * part];
+            for (struct ck_run run = {.from = part ? ask->k : 0}; ck_next_run(r, to, &run);) {
+                ck_class_weight(d, run.class, &c[2]);
+                bool sure = part ? mpfr_less_p(c[2].hi, c[1].lo) : mpfr_greater_p(c[2].lo, c[1].hi);
+                bool may = part ? mpfr_lessequal_p(c[2].lo, c[1].hi) : mpfr_greaterequal_p(c[2].hi, c[1].lo);
+                if (sure) least[0] += run.count;
+                if (may) least[1] += run.count;
+            }
+        }
+        // Close weights are told apart before small ones are resolved: go on while the weights are wider than the slack.
+        mpfr_sub(c[2].lo, c[0].hi, c[0].lo, MPFR_RNDU);
+        mpfr_mul_2si(c[2].lo, c[2].lo, 40, MPFR_RNDU);
+        bool sharp = mpfr_lessequal_p(c[2].lo, c[0].hi) && (level > 0 || mpfr_cmp_d(c[0].lo, 0x1p-60) > 0);
+        ok = ok && (sharp || level + 1 == CK_LEVELS);
+        iv_clears(c, 3);
+    }
+    return ok ? YES : OPEN;
+}
+
+// Is q uniform on a tied set that holds the whole support of p?  Then it is the forward witness.
+static bool is_uniform_witness(struct ck_math *m, const struct ck_ask *ask)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    size_t n = ask->k + ask->m, range[4];
+    if (!ck_uniform(q) || p->finite > n) return false;
+    if (ck_tied(m, ask, false, range) != YES || range[0] != range[1] || range[2] != range[3]) return false;
+    if (q->finite != range[0] + range[2]) return false;
+    for (size_t j = 0; j < n; j++) {
+        bool inside = j < range[0] || j >= n - range[2];
+        if (inside ? isinf(q->logit[p->order[j]]) : j < p->finite) return false;
+    }
+    return true;
+}
+
+// Are the logits of q those of p, with the mean inside the tied set, up to a constant?  Then it is the reverse witness.
+static bool is_geometric_witness(struct ck_math *m, const struct ck_ask *ask)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    size_t n = ask->k + ask->m;
+    struct ck_split tied;
+    mpfr_t mean, constant, d, l;
+    mpfr_inits2(CK_EXACT, mean, constant, d, l, (mpfr_ptr)0);
+    bool positive = ck_mean_depth(m, ask, &tied, mean), same = true;
+    mpfr_neg(mean, mean, MPFR_RNDN);
+    unsigned long count = positive ? tied.a + tied.s : 1;
+    mpfr_set_nan(constant);
+    for (size_t j = 0; j < m->vocab && same; j++) {
+        size_t token = p->order[j];
+        bool inside = j < tied.a || (j >= n - tied.s && j < n), zero = inside ? !positive : j >= p->finite;
+        if (zero || isinf(q->logit[token])) {
+            same = zero && isinf(q->logit[token]);
+            continue;
+        }
+        mpfr_set_flt(d, p->logit[token], MPFR_RNDN);
+        mpfr_sub_d(d, d, p->logit[p->order[0]], MPFR_RNDN);
+        mpfr_mul_ui(d, d, count, MPFR_RNDN);
+        mpfr_set_flt(l, q->logit[token], MPFR_RNDN);
+        mpfr_mul_ui(l, l, count, MPFR_RNDN);
+        mpfr_sub(d, inside ? mean : d, l, MPFR_RNDN);
+        if (mpfr_nan_p(constant)) mpfr_set(constant, d, MPFR_RNDN);
+        same = mpfr_equal_p(constant, d) != 0;
+    }
+    mpfr_clears(mean, constant, d, l, (mpfr_ptr)0);
+    return same;
+}
+
+enum answer ck_certifies(struct ck_math *m, const struct ck_ask *ask, enum ck_divergence which)
+{
+    static ck_quantity *const threshold[3] = {ck_klf, ck_klr, ck_tv};
+    static ck_quantity *const divergence[3] = {ck_kl_pq, ck_kl_qp, ck_tv_pq};
+    if (which == CK_KLR ? is_geometric_witness(m, ask) : is_uniform_witness(m, ask)) return NO;
+    for (int level = m->first_level; level < CK_LEVELS; level++) {
+        struct iv v[2];
+        iv_inits(v, 2, ck_precision(level));
+        bool ok = divergence[which](m, level, ask, &v[0]) && threshold[which](m, level, ask, &v[1]);
+        enum answer less = ok ? iv_less(&v[0], &v[1]) : OPEN;
+        iv_clears(v, 2);
+        if (less != OPEN) return less;
+    }
+    return OPEN;
+}
