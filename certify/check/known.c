@@ -74,6 +74,47 @@ bool ck_known_klr(struct ck_math *m, int level, const struct ck_ask *ask, struct
     return ok;
 }
 
+// Is every token of D in the tied set, with q uniform there?  Then q is the clipped p itself. OPEN: not so, as far as known.
+static enum answer all_tied(struct ck_math *m, const struct ck_ask *ask)
+{
+    int level = m->first_level > ask->outer->first_level ? m->first_level : ask->outer->first_level;
+    const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
+    struct iv t[3]; // 1/|D| in weights of p_D, p(D) on D; a weight
+    iv_inits(t, 3, ck_precision(level));
+    sums(ask->outer, level, &t[0], &t[1]);
+    iv_add(&t[1], &t[1], &t[0]);
+    iv_div(&t[0], &t[1], &t[0]);
+    iv_mul(&t[0], &t[0], &d->total);
+    iv_divide(&t[0], &t[0], m->vocab);
+    ck_weight(d, d->row->order[ask->k - 1], &t[1]);
+    ck_weight(d, d->row->order[ask->k], &t[2]);
+    bool tied = mpfr_greaterequal_p(t[1].lo, t[0].hi) && mpfr_lessequal_p(t[2].hi, t[0].lo);
+    iv_clears(t, 3);
+    return tied ? YES : OPEN;
+}
+
+enum answer ck_known_never(struct ck_math *m, const struct ck_ask *ask)
+{
+    enum answer never = OPEN;
+    size_t n = ask->k + ask->m;
+    if (ck_uniform(&m->row[1]) && m->vocab == n) never = all_tied(m, ask);
+    for (int level = m->first_level; level < CK_LEVELS && never == OPEN; level++) {
+        const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
+        struct iv t[3]; // sum_S (p_(1) - p_s) and 1 - p(D), in weights of p_D
+        if (level < ask->outer->first_level) continue;
+        iv_inits(t, 3, ck_precision(level));
+        sums(ask->outer, level, &t[0], &t[1]);
+        iv_div(&t[1], &t[1], &t[0]);
+        iv_mul(&t[1], &t[1], &d->total);
+        iv_point(&t[2], (double)ask->m);
+        ck_sum_order(d, ask->k, n, &t[0]);
+        iv_sub(&t[2], &t[2], &t[0]);
+        never = iv_at_least(&t[1], &t[2]);
+        iv_clears(t, 3);
+    }
+    return never;
+}
+
 // min_t max( sum_S (t - p_s)^+ , 1 - p(D) + sum_(A cap D) (p_a - t)^+ ): both are equal at the level t whose balance
 // has 1 - p(D) on the side of A. In weights of p_D, whose sum stands for p(D).
 bool ck_known_tv(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *out)

@@ -3,9 +3,8 @@
 //
 // iid: m draws from q, one after the other. After j rejections the target is (p - c_j q)^+ / Z_j, where c_0 = 0, Z_0 = 1,
 // Z_j = sum (p - c_j q)^+ and c_(j+1) = c_j + Z_j, as ((p - c q)^+ / Z - q)^+ is in proportion to (p - (c + Z) q)^+. For x
-// outside A the accepted min(q, (p - c_j q)^+ / Z_j) is [(p - c_j q)^+ - (p - c_(j+1) q)^+] / Z_j, so with
-// X_j = sum over those x of (p - c_j q)^+ the j-th proposal is rejected with probability
-// 1 - alpha_j = q(outside A) - (X_j - X_(j+1)) / Z_j. Let R_j be the chance that all of the first j are. R_j <= Z_j (Z_j
+// outside A the rejected (q - (p - c_j q)^+ / Z_j)^+ is [(c_(j+1) q - p)^+ - (c_j q - p)^+] / Z_j, so with
+// Y_j = sum over those x of (c_j q - p)^+ the j-th proposal is rejected with probability (Y_(j+1) - Y_j) / Z_j. Let R_j be the chance that all of the first j are. R_j <= Z_j (Z_j
 // is what standard sampling rejects), so outside A the law never exceeds p: its terms telescope below p. In A it is
 // sigma q + R_m (p - c_m q)^+ / Z_m with sigma = sum_(j<m) R_j <= c_m, which exceeds p where sigma q does and only there.
 // Hence TV(law, p) = sum over A of (sigma q - p)^+.
@@ -195,34 +194,22 @@ static bool iid(struct ck_math *m, int level, const struct ck_ask *ask, struct i
     iv_point(accept, within);
     if (never || (!within && level > 0 && ask->m > ((size_t)1 << 28) / m->vocab)) return never;
     struct law l;
-    struct iv v[9]; // c, Z, X, next Z and X, R, sigma, q outside A, a temporary
+    struct iv v[7]; // c, Z, Y, next Z and Y, R, sigma
     law_open(&l, m, level, ask->k);
-    iv_inits(v, 9, ck_precision(level));
+    iv_inits(v, 7, ck_precision(level));
     iv_point(&v[1], 1);
     iv_point(&v[5], 1);
     iv_point(&v[6], within);
-    ok = excess(&l, 0, &v[0], true, &v[2]);
-    if (ask->k == 0) {
-        iv_point(&v[7], 1);
-    } else if (level == 0) {
-        part(&l.set[0], 0, l.set[0].count, true, l.q, &v[7]);
-    } else {
-        for (size_t j = ask->k; j < m->vocab; j++) {
-            ck_weight(l.q, m->row[0].order[j], &v[8]);
-            iv_add(&v[7], &v[7], &v[8]);
-        }
-        iv_div(&v[7], &v[7], &l.q->total);
-    }
     for (size_t j = 0; ok && !within && j < ask->m; j++) {
         iv_add(&v[6], &v[6], &v[5]);
         iv_add(&v[0], &v[0], &v[1]);
-        ok = excess(&l, 0, &v[0], true, &v[4]) && excess(&l, 1, &v[0], true, &v[3]);
+        ok = excess(&l, 0, &v[0], true, &v[3]) && excess(&l, 1, &v[0], true, &v[4]);
         iv_add(&v[3], &v[3], &v[4]);
-        iv_sub(&v[8], &v[2], &v[4]);
-        iv_div(&v[8], &v[8], &v[1]);
-        iv_sub(&v[8], &v[7], &v[8]);
-        iv_positive(&v[8]);
-        iv_mul(&v[5], &v[5], &v[8]);
+        ok = ok && excess(&l, 0, &v[0], false, &v[4]);
+        iv_sub(&v[2], &v[4], &v[2]);
+        iv_div(&v[2], &v[2], &v[1]);
+        iv_positive(&v[2]);
+        iv_mul(&v[5], &v[5], &v[2]);
         iv_set(&v[1], &v[3]);
         iv_set(&v[2], &v[4]);
         if (!(mpfr_sgn(v[1].lo) > 0)) ok = ok && j + 1 == ask->m; // Z is positive: more precision tells
@@ -235,7 +222,7 @@ static bool iid(struct ck_math *m, int level, const struct ck_ask *ask, struct i
     iv_at_most_one(accept);
     ok = ok && excess(&l, 1, &v[6], false, e);
     iv_at_most_one(e);
-    iv_clears(v, 9);
+    iv_clears(v, 7);
     law_close(&l);
     return ok;
 }

@@ -141,6 +141,7 @@ bool ck_mean_depth(const struct ck_math *m, const struct ck_ask *ask, struct ck_
 
 // known.c: §4, on p_D, the target on the tokens that the draft knows; ask->outer is p itself. False: p(D) = 0.
 bool ck_known_make(struct ck_math *inner, const struct ck_math *outer);
+enum answer ck_known_never(struct ck_math *inner, const struct ck_ask *ask); // TV cannot be below its bound, for p alone
 ck_quantity ck_known_mass, ck_known_klr, ck_known_tv; // p(D), of the outer; KLr*(p_D) - ln p(D); the min-max
 
 // margin.c, universal.c: §3

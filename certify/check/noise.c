@@ -244,8 +244,11 @@ static enum answer topk_at_least(struct ck_math *m, int level, const struct ck_a
         ck_half_gap(m, ask->rule->count - 1, rank, &t[0]);
         by_count = mpfr_cmp_d(t[0].lo, lo) >= 0 ? YES : mpfr_cmp_d(t[0].hi, lo) < 0 ? NO : OPEN;
     }
-    if (ask->rule->kind == CK_TOPK_RATIO) {
-        ck_ratio_radius(m, level, ask, false, &t[0]);
+    if (ask->rule->kind == CK_TOPK_RATIO || mpq_sgn(ask->rule->a) == 0) {
+        if (ask->rule->kind == CK_TOPK_RATIO)
+            ck_ratio_radius(m, level, ask, false, &t[0]);
+        else
+            ck_half_gap(m, 0, rank, &t[0]);
         by_mass = mpfr_cmp_d(t[0].lo, lo) >= 0 ? YES : mpfr_cmp_d(t[0].hi, lo) < 0 ? NO : OPEN;
     } else if (rank >= r->finite && ck_compare_product(r->finite, ask->rule->a, 1) < 0) {
         by_mass = YES;

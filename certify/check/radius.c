@@ -14,7 +14,7 @@ bool ck_radius_is_closed(const struct ck_ask *ask, size_t rank)
 {
     enum ck_rule_kind kind = ask->rule->kind;
     return kind == CK_GREEDY || kind == CK_TOPM || kind == CK_MULTIPLICATIVE || kind == CK_ABSOLUTE ||
-           kind == CK_REGRET || kind == CK_TOPK_RATIO ||
+           kind == CK_REGRET || kind == CK_TOPK_RATIO || (kind == CK_ADDITIVE && mpq_sgn(ask->rule->a) == 0) ||
            ((kind == CK_ADDITIVE || kind == CK_TOPK_DELTA) && rank < ask->k);
 }
 
@@ -160,6 +160,8 @@ bool ck_radius(struct ck_math *m, int level, const struct ck_ask *ask, struct iv
     case CK_ADDITIVE:
         if (ask->rule->kind == CK_TOPK_RATIO)
             ck_ratio_radius(m, level, ask, true, out);
+        else if (!in) // additive with eps = 0
+            ck_half_gap(m, 0, rank, out);
         else
             additive_radius(m, level, ask, rank, out);
         iv_positive(out);

@@ -11,6 +11,7 @@ static enum answer decide(struct ck *c, const struct ck_ask *ask, const void *wh
     enum answer less = OPEN;
     // KL(q||p) < KLr*(p_D) - ln p(D) is KL(q||p_D) < KLr*(p_D).
     if (kind != CK_TV) return ck_certifies(&c->inner, ask, kind);
+    if (ck_known_never(&c->inner, ask) == YES) return NO;
     for (int level = c->math.first_level; level < CK_LEVELS && less == OPEN; level++) {
         struct iv v[2];
         iv_inits(v, 2, ck_precision(level));
