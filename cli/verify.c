@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -51,6 +52,7 @@ static void usage(FILE *to)
           "                       holds\n"
           "  --allow-absent-rows  nor is a log whose row shards are gone; it is checked\n"
           "                       for consistency\n"
+          "  --threads N          cores to use; all when absent\n"
           "  --checker NAME       fast (the default), or simple: naive and short, for\n"
           "                       those who want to read what they trust\n"
           "  --json               one JSON object a log instead of text\n"
@@ -215,6 +217,14 @@ int hm_cmd_verify(int argc, char **argv)
             a.simple = strcmp(name, "simple") == 0;
             if (!a.simple && strcmp(name, "fast") != 0) {
                 fprintf(stderr, "hallmark: verify: --checker: expected fast or simple, found %s\n", name);
+                return HM_EXIT_USAGE;
+            }
+        } else if (strcmp(s, "--threads") == 0) {
+            const char *number = i + 1 < argc ? argv[++i] : "nothing";
+            size_t digits = strspn(number, "0123456789");
+            a.options.threads = (unsigned)strtoul(number, NULL, 10);
+            if (digits == 0 || digits > 3 || number[digits] || a.options.threads == 0) {
+                fprintf(stderr, "hallmark: verify: --threads: expected a number from 1 to 999, found %s\n", number);
                 return HM_EXIT_USAGE;
             }
         } else if (strcmp(s, "-") == 0) {
