@@ -132,6 +132,7 @@ static void *writer_main(void *argument)
         if (empty || !slot_of(queue, queue->finished)->prepared) pthread_cond_wait(&queue->prepared, &queue->mutex);
         else finish(queue);
     }
+    queue->statistics.writer_seconds = thread_seconds();
     pthread_mutex_unlock(&queue->mutex);
     return NULL;
 }

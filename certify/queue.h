@@ -28,6 +28,7 @@ struct hm_queue_options {
 struct hm_queue_statistics {
     size_t most_jobs, most_weight; // the most that was in the queue at one time
     double seconds;                // processor time of the workers
+    double writer_seconds;         // and of the writer
 };
 
 hm_status hm_queue_open(const struct hm_queue_options *options, struct hm_queue **out, struct hm_error *err);

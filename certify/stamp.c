@@ -336,6 +336,7 @@ hm_status hm_stamper_close(struct hm_stamper *s, struct hm_stamp_summary *summar
     if (!s) return HM_OK;
     keep(s, hm_queue_close(s->queue, &statistics, &error), &error, NULL);
     s->summary.seconds = statistics.seconds - s->summary.hash_seconds;
+    s->summary.write_seconds = statistics.writer_seconds;
     s->summary.most_rows = statistics.most_weight;
     for (int side = TARGET; side <= DRAFT; side++) keep(s, hm_shard_close(s->shards[side], &error), &error, NULL);
     if (!s->rc && !s->order.open) keep(s, write_end(s, &error), &error, NULL);

@@ -144,6 +144,7 @@ struct hm_stamp_summary {
     uint64_t undecided;            // answers written as "undecided", in steps and nodes
     double seconds;                // processor time of the workers, hashing of rows apart
     double hash_seconds;           // processor time of hashing rows
+    double write_seconds;          // processor time of the thread that writes lines and rows
     size_t most_rows;              // the most rows that waited at one time
 };
 

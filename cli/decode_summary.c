@@ -103,6 +103,7 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
         cJSON_AddNumberToObject(s, "certify_processor_seconds", stamps->seconds);
         cJSON_AddNumberToObject(s, "certify_wait_seconds", waited);
         cJSON_AddNumberToObject(s, "hash_processor_seconds", stamps->hash_seconds);
+        cJSON_AddNumberToObject(s, "write_processor_seconds", stamps->write_seconds);
         cJSON *filter = cJSON_AddObjectToObject(s, "filter");
         cJSON_AddNumberToObject(filter, "decisions", (double)stamps->decisions);
         cJSON_AddNumberToObject(filter, "undecided", (double)stamps->filter_undecided);
@@ -203,6 +204,7 @@ static void print_log(const struct hm_decode_options *o, const struct hm_stamp_s
                 waited);
         if (o->keep_rows || o->hash_rows)
             fprintf(stderr, "hash       %.2f s of processor time, SHA-256 of the rows\n", stamps->hash_seconds);
+        if (o->log) fprintf(stderr, "write      %.2f s of processor time, the log and its rows\n", stamps->write_seconds);
         fprintf(stderr, "filter     exact questions: %llu, %llu left to MPFR\n", (unsigned long long)stamps->decisions,
                 (unsigned long long)stamps->filter_undecided);
     }
