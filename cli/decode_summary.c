@@ -200,7 +200,7 @@ static void print_log(const struct hm_decode_options *o, const struct hm_stamp_s
                       bool interrupted)
 {
     if (stamps->counts) {
-        fprintf(stderr, "certify    %.2f s of processor time beside the decode, %.2f s of waiting after it\n", stamps->seconds,
+        fprintf(stderr, "certify    %.2f s of processor time beside the decode, waited %.2f s after it\n", stamps->seconds,
                 waited);
         if (o->keep_rows || o->hash_rows)
             fprintf(stderr, "hash       %.2f s of processor time, SHA-256 of the rows\n", stamps->hash_seconds);
