@@ -5,8 +5,8 @@
 // p^j the residual after j - 1 rejections: standard speculative sampling for k = 0, nucleus speculative decoding for
 // k = |A(p)| of a nucleus.
 //
-// For iid proposals the residuals need no vectors: p^(j+1) is proportional to (p - c_j q)^+ with c_0 = 0, Z_0 = 1,
-// c_(j+1) = c_j + Z_j and Z_j = sum (p - c_j q)^+.
+// For iid proposals the residuals need no vectors, and e = sum over A of (H q - p)^+ with H the expected number of proposals
+// looked at: theory.md §5, "Several proposals".
 #ifndef HM_CERTIFY_LAW_H
 #define HM_CERTIFY_LAW_H
 
@@ -28,6 +28,7 @@ struct hm_law {
 
 // children: the m tokens of a topk proposal in the order they are tried, distinct; NULL: the first m of q. Unused for
 // iid. 1 <= m <= 1,000,000; rows of one vocabulary and temperature. Exact zeros and ones where the law is trivially p's.
+// Both enclosures are narrow as docs/log.md asks. Doubles first (one pass a proposal), then MPFR: 0.2 s at 151,936 tokens.
 hm_status hm_law_make(struct hm_row *p, struct hm_row *q, enum hm_proposal proposal, const int32_t *children, size_t m,
                       size_t k, struct hm_law *out, struct hm_error *err);
 
