@@ -16,6 +16,7 @@ add_executable(hallmark_command
   cli/flags.c
   cli/main.c
   cli/prompts.c
+  cli/replay.c
   cli/report.c
   cli/stamping.c
   cli/timing.c

@@ -1,6 +1,7 @@
 // hallmark verify: proves certificate logs, or refutes them (docs/log.md "Checking"). A thin front of the independent
 // checker in certify/check/; the last line of output is always one of the five that page lists.
 #include "cli/command.h"
+#include "cli/replay.h"
 
 #include "certify/check/check.h"
 #include "certify/check/simple/simple.h"
@@ -15,7 +16,8 @@
 
 struct arguments {
     struct hm_check_options options;
-    bool json, quiet, simple;
+    bool json, quiet, simple, replay;
+    const char *model, *draft; // of --replay
 };
 
 struct watch { // progress on a terminal, once a run has taken two seconds
@@ -55,6 +57,10 @@ static void usage(FILE *to)
           "  --threads N          cores to use; all when absent\n"
           "  --checker NAME       fast (the default), or simple: naive and short, for\n"
           "                       those who want to read what they trust\n"
+          "  --replay             compute rows again from the models instead of reading\n"
+          "                       them, which also proves the prompt, with\n"
+          "    --model DIR        the target's folder and\n"
+          "    --draft DIR        the draft's, for logs that name a draft model\n"
           "  --json               one JSON object a log instead of text\n"
           "  --quiet              the last line only\n\n"
           "Exit codes: 0 proved, 1 refuted, 2 unreadable or wrong usage, 3 undecided,\n"
@@ -145,10 +151,12 @@ static void check(const char *path, const struct arguments *a, struct hm_check_r
 }
 
 // The line that scripts read. path: the log it speaks of, NULL where that is plain.
-static void print_last_line(const struct hm_check_result *worst, uint64_t claims, const char *path, bool quiet)
+static void print_last_line(const struct hm_check_result *worst, uint64_t claims, const char *path, bool quiet,
+                            bool replayed)
 {
     if (worst->kind == HM_CHECK_PROVED) {
-        if (!quiet) puts("proved from the rows; asserted only: model names and hashes, prompt, text (docs/log.md)");
+        if (!quiet && replayed) puts("proved from the models; asserted only: names, tokenizer, text (docs/log.md)");
+        else if (!quiet) puts("proved from the rows; asserted only: model names and hashes, prompt, text (docs/log.md)");
         printf("hallmark: PROVED %" PRIu64 " claims\n", claims);
         return;
     }
@@ -185,12 +193,34 @@ static int verify(char **paths, int count, const struct arguments *a)
     }
     bool of_a_line = worst.kind == HM_CHECK_REFUTED || worst.kind == HM_CHECK_UNREADABLE;
     bool name_it = of_a_line && (count > 1 || worst.line == 0); // line 0: the file itself
-    if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL, a->quiet);
+    if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL, a->quiet, a->replay);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("hallmark: cannot write the result\n", stderr);
         return HM_EXIT_USAGE;
     }
     return worst.exit_code;
+}
+
+// Loads the models, checks the logs with them.
+static int verify_with_models(char **paths, int count, struct arguments *a)
+{
+    struct hm_replay *replay;
+    struct hm_error err;
+    bool shown = isatty(STDERR_FILENO) && !a->quiet;
+    if (shown) fprintf(stderr, "loading %s", a->model);
+    hm_status rc = hm_replay_open(a->model, a->draft, a->options.threads, &replay, &err);
+    if (shown) fputs("\r\033[K", stderr);
+    if (rc) return hm_cli_fail(&err);
+    a->options.replay = hm_replay_source(replay);
+    int code = verify(paths, count, a);
+    hm_replay_close(replay);
+    return code;
+}
+
+static int usage_error(const char *message)
+{
+    fprintf(stderr, "hallmark: verify: %s (hallmark verify --help)\n", message);
+    return HM_EXIT_USAGE;
 }
 
 int hm_cmd_verify(int argc, char **argv)
@@ -210,7 +240,12 @@ int hm_cmd_verify(int argc, char **argv)
             a.options.allow_absent_rows = true;
         else if (strcmp(s, "--json") == 0)
             a.json = true;
-        else if (strcmp(s, "--quiet") == 0)
+        else if (strcmp(s, "--replay") == 0)
+            a.replay = true;
+        else if (strcmp(s, "--model") == 0 || strcmp(s, "--draft") == 0) {
+            if (i + 1 == argc) return usage_error("expected a folder after --model and --draft");
+            *(strcmp(s, "--model") == 0 ? &a.model : &a.draft) = argv[++i];
+        } else if (strcmp(s, "--quiet") == 0)
             a.quiet = true;
         else if (strcmp(s, "--checker") == 0) {
             const char *name = i + 1 < argc ? argv[++i] : "nothing";
@@ -243,5 +278,8 @@ int hm_cmd_verify(int argc, char **argv)
         fputs("hallmark: verify: expected a log, found none (hallmark verify --help)\n", stderr);
         return HM_EXIT_USAGE;
     }
-    return verify(argv, count, &a);
+    if (a.replay && !a.model) return usage_error("--replay: expected --model DIR as well");
+    if (a.replay && a.simple) return usage_error("--replay: only the fast checker replays");
+    if (!a.replay && (a.model || a.draft)) return usage_error("--model and --draft go with --replay");
+    return a.replay ? verify_with_models(argv, count, &a) : verify(argv, count, &a);
 }
