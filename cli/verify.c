@@ -217,69 +217,98 @@ static int verify_with_models(char **paths, int count, struct arguments *a)
     return code;
 }
 
-static int usage_error(const char *message)
+static bool usage_error(const char *message)
 {
     fprintf(stderr, "hallmark: verify: %s (hallmark verify --help)\n", message);
-    return HM_EXIT_USAGE;
+    return false;
+}
+
+// A flag that stands alone; false when it is none of them.
+static bool apply_switch(const char *flag, struct arguments *a)
+{
+    const struct {
+        const char *name;
+        bool *value;
+    } switches[] = {
+        {"--allow-truncated", &a->options.allow_truncated},
+        {"--allow-absent-rows", &a->options.allow_absent_rows},
+        {"--replay", &a->replay},
+        {"--json", &a->json},
+        {"--quiet", &a->quiet},
+    };
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (strcmp(switches[i].name, flag) == 0) return *switches[i].value = true;
+    return false;
+}
+
+static bool takes_value(const char *flag)
+{
+    static const char *const flags[] = {"--checker", "--threads", "--model", "--draft"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(flags[i], flag) == 0) return true;
+    return false;
+}
+
+// A flag with its value ("nothing" at the end of the line); false with a message when it has no such value.
+static bool apply_value(const char *flag, const char *value, struct arguments *a)
+{
+    if (strcmp(flag, "--model") == 0 || strcmp(flag, "--draft") == 0) {
+        *(strcmp(flag, "--model") == 0 ? &a->model : &a->draft) = value;
+    } else if (strcmp(flag, "--checker") == 0) {
+        a->simple = strcmp(value, "simple") == 0;
+        if (a->simple || strcmp(value, "fast") == 0) return true;
+        fprintf(stderr, "hallmark: verify: --checker: expected fast or simple, found %s\n", value);
+        return false;
+    } else {
+        size_t digits = strspn(value, "0123456789");
+        a->options.threads = (unsigned)strtoul(value, NULL, 10);
+        if (digits > 0 && digits <= 3 && !value[digits] && a->options.threads > 0) return true;
+        fprintf(stderr, "hallmark: verify: --threads: expected a number from 1 to 999, found %s\n", value);
+        return false;
+    }
+    return true;
+}
+
+// Reads the command line; the logs are gathered at the front of argv. False: *code is the exit code.
+static bool parse(int argc, char **argv, struct arguments *a, int *count, int *code)
+{
+    bool options_over = false;
+    *code = HM_EXIT_USAGE;
+    for (int i = 1; i < argc; i++) {
+        const char *s = argv[i];
+        if (options_over || s[0] != '-') {
+            argv[(*count)++] = argv[i];
+        } else if (strcmp(s, "--") == 0) {
+            options_over = true;
+        } else if (strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0) {
+            usage(stdout);
+            *code = HM_EXIT_OK;
+            return false;
+        } else if (takes_value(s)) {
+            bool there = i + 1 < argc;
+            if (!there && (strcmp(s, "--model") == 0 || strcmp(s, "--draft") == 0))
+                return usage_error("expected a folder after --model and --draft");
+            if (!apply_value(s, there ? argv[++i] : "nothing", a)) return false;
+        } else if (strcmp(s, "-") == 0) {
+            fputs("hallmark: verify: expected a log file, found \"-\": a log is read with the row shards beside it\n",
+                  stderr);
+            return false;
+        } else if (!apply_switch(s, a)) {
+            fprintf(stderr, "hallmark: verify: unknown option \"%s\" (hallmark verify --help)\n", s);
+            return false;
+        }
+    }
+    if (*count == 0) return usage_error("expected a log, found none");
+    if (a->replay && !a->model) return usage_error("--replay: expected --model DIR as well");
+    if (a->replay && a->simple) return usage_error("--replay: only the fast checker replays");
+    if (!a->replay && (a->model || a->draft)) return usage_error("--model and --draft go with --replay");
+    return true;
 }
 
 int hm_cmd_verify(int argc, char **argv)
 {
     struct arguments a = {0};
-    int count = 0; // paths are gathered at the front of argv
-    bool options_over = false;
-    for (int i = 1; i < argc; i++) {
-        const char *s = argv[i];
-        if (options_over || s[0] != '-')
-            argv[count++] = argv[i];
-        else if (strcmp(s, "--") == 0)
-            options_over = true;
-        else if (strcmp(s, "--allow-truncated") == 0)
-            a.options.allow_truncated = true;
-        else if (strcmp(s, "--allow-absent-rows") == 0)
-            a.options.allow_absent_rows = true;
-        else if (strcmp(s, "--json") == 0)
-            a.json = true;
-        else if (strcmp(s, "--replay") == 0)
-            a.replay = true;
-        else if (strcmp(s, "--model") == 0 || strcmp(s, "--draft") == 0) {
-            if (i + 1 == argc) return usage_error("expected a folder after --model and --draft");
-            *(strcmp(s, "--model") == 0 ? &a.model : &a.draft) = argv[++i];
-        } else if (strcmp(s, "--quiet") == 0)
-            a.quiet = true;
-        else if (strcmp(s, "--checker") == 0) {
-            const char *name = i + 1 < argc ? argv[++i] : "nothing";
-            a.simple = strcmp(name, "simple") == 0;
-            if (!a.simple && strcmp(name, "fast") != 0) {
-                fprintf(stderr, "hallmark: verify: --checker: expected fast or simple, found %s\n", name);
-                return HM_EXIT_USAGE;
-            }
-        } else if (strcmp(s, "--threads") == 0) {
-            const char *number = i + 1 < argc ? argv[++i] : "nothing";
-            size_t digits = strspn(number, "0123456789");
-            a.options.threads = (unsigned)strtoul(number, NULL, 10);
-            if (digits == 0 || digits > 3 || number[digits] || a.options.threads == 0) {
-                fprintf(stderr, "hallmark: verify: --threads: expected a number from 1 to 999, found %s\n", number);
-                return HM_EXIT_USAGE;
-            }
-        } else if (strcmp(s, "-") == 0) {
-            fputs("hallmark: verify: expected a log file, found \"-\": a log is read with the row shards beside it\n",
-                  stderr);
-            return HM_EXIT_USAGE;
-        } else if (strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0) {
-            usage(stdout);
-            return HM_EXIT_OK;
-        } else {
-            fprintf(stderr, "hallmark: verify: unknown option \"%s\" (hallmark verify --help)\n", s);
-            return HM_EXIT_USAGE;
-        }
-    }
-    if (count == 0) {
-        fputs("hallmark: verify: expected a log, found none (hallmark verify --help)\n", stderr);
-        return HM_EXIT_USAGE;
-    }
-    if (a.replay && !a.model) return usage_error("--replay: expected --model DIR as well");
-    if (a.replay && a.simple) return usage_error("--replay: only the fast checker replays");
-    if (!a.replay && (a.model || a.draft)) return usage_error("--model and --draft go with --replay");
+    int count = 0, code;
+    if (!parse(argc, argv, &a, &count, &code)) return code;
     return a.replay ? verify_with_models(argv, count, &a) : verify(argv, count, &a);
 }

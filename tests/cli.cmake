@@ -1,12 +1,12 @@
 # The command as its users see it.
-foreach(script command_line verify_messages audit end_to_end)
+foreach(script command_line verify_messages audit replay end_to_end)
   add_test(NAME ${script} COMMAND ${CMAKE_SOURCE_DIR}/tests/${script} $<TARGET_FILE:hallmark_command>)
   set_tests_properties(${script} PROPERTIES TIMEOUT 900)
 endforeach()
 
 # Parts of commands that can be asked by themselves.
 hallmark_test(draft_vocabulary cli/draft_vocabulary.c)
-hallmark_test(replay cli/replay.c)
+hallmark_test(replay_rows cli/replay.c)
 hallmark_test(audit_oracle)
 target_compile_definitions(test_audit_oracle PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
 add_dependencies(test_audit_oracle hallmark_command)
