@@ -1,9 +1,9 @@
 // What a step, node or row record claims about its rows. docs/log.md "step" and "claims".
 #include "parts.h"
 
-static const char *const words[VERDICTS] = {"yes", "no", "vacuous", "inapplicable", "undecided"};
-static const char *const stars[3] = {"klf", "klr", "tv"};
-static quantity *const between_rows[3] = {q_kl_pq, q_kl_qp, q_tv};
+const char *const sc_verdicts[] = {"yes", "no", "vacuous", "inapplicable", "undecided", NULL};
+const char *const sc_thresholds[] = {"klf", "klr", "tv", NULL};
+static const char *const yes_no[] = {"yes", "no", "undecided", NULL}, *const eps_delta[] = {"eps", "delta", NULL};
 
 // [id, logit], which must be this place of the order when the row is there.
 static int64_t entry(const cJSON *v, const char *field, const struct node *n, size_t place, double *logit) {
@@ -16,7 +16,6 @@ static int64_t entry(const cJSON *v, const char *field, const struct node *n, si
     sc_must(!n->target || (id == p->order[place] && *logit == p->logit[id]), field, "the order's token and logit");
     return id;
 }
-
 static void check_top(const cJSON *record, struct node *n) {
     int64_t before = -1, wanted = run->top_count < (int64_t)run->vocab ? run->top_count : (int64_t)run->vocab;
     double above = INFINITY, logit;
@@ -43,7 +42,6 @@ static enum answer among(const struct node *n, size_t token, size_t k) {
     }
     return k <= rank ? NO : OPEN;
 }
-
 static void check_edge(const cJSON *claim, const struct node *n, size_t k) {
     const cJSON *edge = sc_get(claim, "edge", cJSON_Array);
     sc_need(cJSON_GetArraySize(edge) == 2, "edge", "two entries");
@@ -58,7 +56,6 @@ static void check_edge(const cJSON *claim, const struct node *n, size_t k) {
             sc_must(entry(listed, "edge", n, 0, &other) == id && other == logit, "edge", "the entry of top");
     }
 }
-
 static bool check_k(struct ask a, const struct node *n) { // true when it is decided
     bool fixed = a.rule->counted && a.rule->kind->rationals == 0; // greedy, topm
     sc_must(a.k <= run->vocab, "k", "at most the vocabulary");
@@ -72,7 +69,6 @@ static bool check_k(struct ask a, const struct node *n) { // true when it is dec
     sc_open(last == OPEN || next == OPEN, "k");
     return last == YES && next == NO;
 }
-
 static void check_tied(const cJSON *claim, const char *key, mpq_srcptr order, const struct ask *a, bool rows) {
     const cJSON *tied = sc_get(claim, key, cJSON_Array);
     sc_need(cJSON_GetArraySize(tied) == 2, key, "[a, s]");
@@ -83,13 +79,14 @@ static void check_tied(const cJSON *claim, const char *key, mpq_srcptr order, co
     sc_must(ok, key, "the tied set");
 }
 
-// Levels and thresholds of a claim, or of its `restricted`: quantities[3] are the latter.
-static void check_levels(const cJSON *claim, const struct ask *a, bool rows, quantity *const quantities[3], struct ends star[3]) {
+// Levels and thresholds of a claim, or of its `restricted`.
+static void check_levels(const cJSON *claim, const struct ask *a, bool rows, quantity *const thresholds[3],
+                         struct ends star[3]) {
     if (a->k == 0 || a->k + a->m > a->size) {
         for (int i = 0; i < 3; i++) {
-            star[i] = sc_enclosure(claim, stars[i], false);
+            star[i] = sc_enclosure(claim, sc_thresholds[i], false);
             double value = a->k == 0 ? 0 : INFINITY;
-            sc_must(star[i].lo == value && star[i].hi == value, stars[i], value > 0 ? "exactly inf" : "exactly 0");
+            sc_must(star[i].lo == value && star[i].hi == value, sc_thresholds[i], value > 0 ? "exactly inf" : "exactly 0");
         }
         sc_absent(claim, "level_f level_r tied_f tied_r margin universal", "nothing: k is 0 or k + m exceeds the vocabulary");
         return;
@@ -100,20 +97,19 @@ static void check_levels(const cJSON *claim, const struct ask *a, bool rows, qua
     check_tied(claim, "tied_f", run->one, a, rows);
     check_tied(claim, "tied_r", run->zero, a, rows);
     for (int i = 0; i < 3; i++) {
-        star[i] = sc_prove(claim, stars[i], quantities[i], a, rows);
-        sc_must(star[i].hi >= 0, stars[i], "a value >= 0");
+        star[i] = sc_prove(claim, sc_thresholds[i], thresholds[i], a, rows);
+        sc_must(star[i].hi >= 0, sc_thresholds[i], "a value >= 0");
     }
 }
-
 static void check_bounds(const cJSON *claim, struct ask a, bool rows, const struct ends star[3]) { // margin, universal
     for (int i = 0; i < 2; i++) // Pinsker, with room for this line's own rounding
-        sc_must(!(star[2].lo > 0) || 2 * star[2].lo * star[2].lo * (1 - 0x1p-40) <= star[i].hi, stars[i], "at least 2 tv^2");
+        sc_must(!(star[2].lo > 0) || 2 * star[2].lo * star[2].lo * (1 - 0x1p-40) <= star[i].hi, sc_thresholds[i], "at least 2 tv^2");
     if (run->margin) {
         const cJSON *margin = sc_get(claim, "margin", cJSON_Object);
         sc_prove(margin, "gap", q_margin, &a, rows);
         for (a.part = 1; a.part <= 3; a.part++) {
-            struct ends e = sc_prove(margin, stars[a.part - 1], q_margin, &a, rows);
-            sc_must(e.lo <= star[a.part - 1].hi, stars[a.part - 1], "at most the exact threshold");
+            struct ends e = sc_prove(margin, sc_thresholds[a.part - 1], q_margin, &a, rows);
+            sc_must(e.lo <= star[a.part - 1].hi, sc_thresholds[a.part - 1], "at most the exact threshold");
         }
     }
     char kind = run->universal ? a.rule->kind->universal : 0;
@@ -126,232 +122,218 @@ static void check_bounds(const cJSON *claim, struct ask a, bool rows, const stru
     if (kind) universal = sc_get(claim, "universal", cJSON_Object);
     sc_must(kind || !universal, "universal", "nothing here");
     for (a.part = 1; kind && a.part <= 2; a.part++) {
-        struct ends e = sc_prove(universal, stars[a.part - 1], q_universal, &a, rows);
-        sc_must(e.lo <= star[a.part - 1].hi, stars[a.part - 1], "at most the exact threshold");
+        struct ends e = sc_prove(universal, sc_thresholds[a.part - 1], q_universal, &a, rows);
+        sc_must(e.lo <= star[a.part - 1].hi, sc_thresholds[a.part - 1], "at most the exact threshold");
     }
 }
-
 static void check_accepts(const cJSON *claim, struct ask a, const struct node *n, bool decided) {
-    const char *said = sc_text(claim, "accepts");
-    bool yes = strcmp(said, "yes") == 0, no = strcmp(said, "no") == 0, undecided = strcmp(said, "undecided") == 0;
+    int word = sc_word(claim, "accepts", yes_no);
+    bool yes = word == 0, undecided = word == 2;
     enum answer truth = decided ? among(n, a.token, a.k) : OPEN;
-    sc_need(yes || no || undecided, "accepts", "yes, no or undecided");
     run->said_undecided += undecided;
     sc_must(undecided || truth == OPEN || yes == (truth == YES), "accepts", yes ? "no" : "yes");
     a.at = run->row[TARGET].rank[a.token];
     if (sc_find(claim, "radius")) sc_radius(claim, a, n->target && truth != OPEN && !undecided);
 }
-
 static void check_active(const cJSON *claim, const struct ask *a, bool rows) {
-    const char *said = sc_text(claim, "active");
-    bool eps = strcmp(said, "eps") == 0;
+    bool eps = sc_word(claim, "active", eps_delta) == 0;
     sc_must(a->rule->kind->universal == 'e', "active", "nothing: the rule has one threshold");
-    sc_need(eps || strcmp(said, "delta") == 0, "active", "eps or delta");
     enum answer truth = rows ? sc_eps_is_active(a) : OPEN;
     sc_must(truth == OPEN || eps == (truth == YES), "active", eps ? "delta" : "eps");
     sc_open(rows && truth == OPEN, "active");
 }
 
 // One verdict. value and star: logged enclosures, for when rows are absent.
-static enum verdict check_verdict(const cJSON *object, const char *field, const struct judged *j, enum threshold which,
+static enum verdict check_verdict(const cJSON *object, const char *field, const struct ask *a, enum threshold which,
                                   quantity *quantities[2], struct ends value, struct ends star) {
-    const char *said = sc_text(object, field);
-    enum verdict word = V_YES;
-    while (word < VERDICTS && strcmp(words[word], said) != 0) word++;
-    sc_need(word < VERDICTS, field, "a verdict");
+    enum verdict word = (enum verdict)sc_word(object, field, sc_verdicts);
+    bool vacuous = a->k > 0 && a->k + a->m > a->size, other = word == V_VACUOUS || word == V_INAPPLICABLE;
     run->result->claims++;
-    bool vacuous = j->ask.k > 0 && j->ask.k + j->ask.m > j->ask.size;
     sc_must(word != V_VACUOUS || vacuous, field, "k + m > vocab of a vacuous claim");
-    sc_must(word != V_INAPPLICABLE || (j->tree && !(j->draft && j->first)), field, "a word for a claim that applies");
-    sc_must(word == V_VACUOUS || word == V_INAPPLICABLE || (!vacuous && j->first), field, vacuous ? "vacuous" : "inapplicable");
+    sc_must(word != V_INAPPLICABLE || (a->tree && !(a->draft && a->first)), field, "a word for a claim that applies");
+    sc_must(other || (!vacuous && a->first), field, vacuous ? "vacuous" : "inapplicable");
     run->said_undecided += word == V_UNDECIDED;
     run->result->undecided += word == V_UNDECIDED;
     if (word > V_NO) return word;
     enum answer truth = value.lo >= star.hi ? NO : value.hi < star.lo ? YES : OPEN;
-    if (j->ask.k == 0)
-        truth = NO; // coverage always fails
-    else if (j->rows)
-        truth = sc_certifies(j->ask, which, quantities[0], quantities[1]);
-    run->result->undecided += truth == OPEN && j->rows;
-    sc_must(truth == OPEN || (truth == YES) == (word == V_YES), field, words[truth == YES ? V_YES : V_NO]);
+    if (a->rows && a->k > 0) truth = sc_certifies(*a, which, quantities[0], quantities[1]);
+    if (a->k == 0) truth = NO; // coverage always fails
+    run->result->undecided += truth == OPEN && a->rows;
+    sc_must(truth == OPEN || (truth == YES) == (word == V_YES), field, truth == YES ? "yes" : "no");
     return word;
 }
 
-static void check_restricted(const cJSON *r, struct judged j, const struct ends kl[3]) {
-    struct row *p = &run->row[RESTRICTED];
-    struct ends star[3], own = {0, 0};
-    static quantity *const quantities[3] = {q_klf, q_klr_restricted, q_tv_restricted};
+static void check_restricted(const cJSON *r, struct ask a, const struct ends kl[3]) {
+    static quantity *const thresholds[3] = {q_klf, q_klr_restricted, q_tv_restricted};
     quantity *pairs[3][2] = {{q_kl_pq, q_klf}, {q_kl_qp, q_klr}, {q_tv_whole, q_tv_restricted}};
-    int64_t k = sc_int(r, "k", 0);
-    bool massless = false, lossless = true;
-    j.ask.size = run->vocab;
-    if (j.rows) {
-        memcpy(p->logit, run->row[TARGET].logit, run->vocab * sizeof *p->logit);
+    struct row *p = &run->row[RESTRICTED], *whole = &run->row[TARGET];
+    struct ends star[3], own = {0, 0}, mass = sc_enclosure(r, "mass", false);
+    size_t k = (size_t)sc_int(r, "k", 0), common = 0;
+    a.size = sc_find(r, "level_f") ? run->vocab : 0; // without rows |D| is not known
+    if (a.rows) {
+        memcpy(p->logit, whole->logit, run->vocab * sizeof *p->logit);
         sc_order(p, &run->row[DRAFT]);
         sc_must(p->count < run->vocab, "restricted", "nothing: the draft scores every token");
-        size_t common = 0;
-        for (size_t i = 0; i < j.ask.k; i++) common += p->rank[run->row[TARGET].order[i]] < run->vocab;
-        sc_must((size_t)k == common, "k", "the size of A cap D");
-        j.ask.whole = j.ask.p;
-        j.ask.p = p;
-        j.ask.size = p->count;
-        massless = p->finite == 0;
-        lossless = p->finite == run->row[TARGET].finite;
+        for (size_t i = 0; i < a.k; i++) common += p->rank[whole->order[i]] < run->vocab;
+        sc_must(k == common, "k", "the size of A cap D");
+        a.whole = whole;
+        a.p = p;
+        a.size = p->count;
     }
-    j.ask.k = massless ? 0 : (size_t)k;
-    struct ends mass = sc_enclosure(r, "mass", false);
+    bool massless = a.rows && p->finite == 0;
+    a.k = massless ? 0 : k;
     if (massless) {
         p->here = false;
         sc_must(mass.lo == 0 && mass.hi == 0, "mass", "exactly 0");
         sc_absent(r, "kl", "nothing: p has no mass there");
     } else {
-        sc_prove(r, "mass", q_mass, &j.ask, j.rows);
-        if (j.rows || sc_find(r, "kl")) own = sc_prove(r, "kl", q_kl_pq, &j.ask, j.rows);
+        sc_prove(r, "mass", q_mass, &a, a.rows);
+        if (a.rows || sc_find(r, "kl")) own = sc_prove(r, "kl", q_kl_pq, &a, a.rows);
     }
-    check_levels(r, &j.ask, j.rows, quantities, star);
+    check_levels(r, &a, a.rows, thresholds, star);
     const cJSON *certified = sc_get(r, "certified", cJSON_Object);
-    for (int i = 0; i < 3; i++)
-        check_verdict(certified, stars[i], &j, i == TV && !lossless ? OTHER : (enum threshold)i, pairs[i], i ? kl[i] : own, star[i]);
+    for (int i = 0; i < 3; i++) {
+        enum threshold which = i == TV && p->finite != whole->finite ? OTHER : (enum threshold)i;
+        check_verdict(certified, sc_thresholds[i], &a, which, pairs[i], i ? kl[i] : own, star[i]);
+    }
     p->here = false;
 }
 
-static void check_divergences(const cJSON *claim, struct judged *j, const struct node *n, bool null) {
+static void check_divergences(const cJSON *claim, struct ask a, const struct node *n, bool null) {
     const cJSON *all = sc_get(claim, "divergences", cJSON_Object);
+    quantity *pair[2] = {q_divergence, q_divergence_star};
+    double constant = a.k == 0 ? 0 : INFINITY;
     sc_must(cJSON_GetArraySize(all) == run->divergences, "divergences", "the header's");
-    for (int i = 0; i < run->divergences; i++) {
-        const char *name = run->divergence[i].text;
-        const cJSON *one = sc_get(all, name, cJSON_Object);
-        j->ask.divergence = &run->divergence[i];
-        bool nothing = j->ask.k == 0, vacuous = !nothing && j->ask.k + j->ask.m > run->vocab;
-        struct ends star = sc_enclosure(one, "star", false);
-        if (nothing || vacuous)
-            sc_must(star.lo == star.hi && star.lo == (nothing ? 0 : INFINITY), "star", nothing ? "exactly 0" : "exactly inf");
-        else
-            sc_prove(one, "star", q_divergence_star, &j->ask, n->target);
-        quantity *pair[2] = {q_divergence, q_divergence_star};
-        enum threshold which = j->ask.divergence->form < LARGEST ? DIVERGENCE : OTHER;
-        if (!null)
-            check_verdict(one, "certified", j, which, pair, n->divergence[i], star);
-        else
-            sc_must(cJSON_IsNull(sc_get(one, "certified", 0xff)), "certified", "null");
+    for (a.divergence = run->divergence; a.divergence < run->divergence + run->divergences; a.divergence++) {
+        const cJSON *one = sc_get(all, a.divergence->text, cJSON_Object);
+        bool proper = a.k > 0 && a.k + a.m <= run->vocab;
+        struct ends star = sc_prove(one, "star", q_divergence_star, &a, proper && n->target);
+        sc_must(proper || (star.lo == constant && star.hi == constant), "star", constant > 0 ? "exactly inf" : "exactly 0");
+        enum threshold which = a.divergence->form < LARGEST ? DIVERGENCE : OTHER;
+        if (null) sc_must(cJSON_IsNull(sc_get(one, "certified", ANY)), "certified", "null");
+        else check_verdict(one, "certified", &a, which, pair, n->divergence[a.divergence - run->divergence], star);
     }
 }
 
-static void check_laws(const cJSON *claim, struct ask a, bool rows, bool decided) {
-    static const char *const names[2] = {"iid", "topk"};
+static void check_laws(const cJSON *claim, struct ask a, bool decided) {
     static quantity *const laws[2] = {q_law_iid, q_law_topk};
     if (!sc_find(claim, "laws") && !decided) return;
     const cJSON *all = sc_get(claim, "laws", cJSON_Object);
     sc_must(cJSON_GetArraySize(all) == run->law[0] + run->law[1], "laws", "the header's");
-    for (int i = 0; i < 2; i++) {
-        if (!run->law[i]) continue;
-        const cJSON *one = sc_get(all, names[i], cJSON_Object);
-        for (int e = 0; e < 2; e++) {
-            a.flag = e;
-            struct ends x = sc_prove(one, e ? "e" : "accept", laws[i], &a, rows && decided);
-            sc_must(x.hi >= 0 && x.lo <= 1, e ? "e" : "accept", "a share");
-        }
+    for (int i = 0; i < 4; i++) { // both laws, accept and e of each
+        const char *key = i & 1 ? "e" : "accept";
+        if (!run->law[i / 2]) continue;
+        a.flag = i & 1;
+        struct ends x = sc_prove(sc_get(all, i / 2 ? "topk" : "iid", cJSON_Object), key, laws[i / 2], &a, a.rows && decided);
+        sc_must(x.hi >= 0 && x.lo <= 1, key, "a share");
     }
 }
 
 // Why there is no draft row: one of the page's reasons, and only where it can be true, so that no verdict hides there.
 static void check_why(const struct node *n) {
-    bool drafted = run->has_draft, leaf = n->children == 0 && !run->audit;
-    const struct { const char *why; bool possible; } table[] = {
-        {"prefill", n->index < 0 && !run->audit}, {"no draft model", !drafted}, {"no drafter", !drafted},
-        {"leaf", leaf}, {"not expanded", leaf || !drafted}, {"not kept", true}};
-    size_t i = 0;
-    while (i < 6 && strcmp(n->why, table[i].why) != 0) i++;
-    sc_must(i < 6 && table[i].possible, "draft_row", "a reason of docs/log.md that can be true here");
+    static const char *const reasons[] = {"not kept", "prefill", "no draft model", "no drafter", "leaf", "not expanded"};
+    bool none = !run->has_draft, leaf = n->children == 0 && !run->audit;
+    const bool possible[] = {true, n->index < 0 && !run->audit, none, none, leaf, leaf || none};
+    int i = 0;
+    while (i < 6 && strcmp(n->why, reasons[i]) != 0) i++;
+    sc_must(i < 6 && possible[i], "draft_row", "a reason of docs/log.md that can be true here");
 }
 
-static void check_certified(const cJSON *claim, struct judged *j, const struct node *n, const struct ends kl[3],
+static void check_no_verdicts(const cJSON *claim, const struct node *n, bool no_children) {
+    const char *why = sc_text(claim, "why"), *given = n->index >= 0 || run->audit ? n->why : "prefill";
+    bool childless = no_children && strcmp(why, "no children") == 0, rowless = !no_children && strcmp(why, "no draft row") == 0;
+    if (no_children && n->index >= 0) given = "no children";
+    sc_must(cJSON_IsNull(sc_get(claim, "certified", ANY)), "certified", "null: there is no draft row, or no child");
+    sc_absent(claim, "covered restricted laws", "nothing: there are no verdicts");
+    sc_must(childless || rowless || strcmp(why, given) == 0, "why", given);
+}
+
+static void check_certified(const cJSON *claim, struct ask *a, const struct node *n, const struct ends kl[3],
                             const struct ends star[3], bool decided, uint64_t counts[3][VERDICTS]) {
-    const cJSON *certified = sc_get(claim, "certified", 0xff), *restricted = sc_find(claim, "restricted");
-    bool no_children = j->tree && j->ask.m == 0, null = !n->draft_known || no_children;
-    if (null) {
-        const char *why = sc_text(claim, "why"), *reason = run->audit || n->index >= 0 ? n->why : "prefill";
-        if (no_children && n->index >= 0) reason = "no children";
-        sc_must(cJSON_IsNull(certified), "certified", "null: there is no draft row, or no child");
-        sc_absent(claim, "covered restricted laws", "nothing: there are no verdicts");
-        bool other = strcmp(why, no_children ? "no children" : "no draft row") == 0;
-        sc_must(other || strcmp(why, reason) == 0, "why", reason);
-    } else {
-        sc_must(cJSON_IsObject(certified), "certified", "verdicts");
-        bool first = true;
-        enum answer covered = !j->tree && !n->draft ? OPEN : NO;
-        for (size_t i = 0; i < j->ask.proposals; i++) {
-            size_t token = j->ask.proposed[i];
-            if (j->tree && n->draft && run->row[DRAFT].rank[token] >= j->ask.m) first = false;
-            enum answer in = among(n, token, j->ask.k);
-            if (in == YES || (in == OPEN && covered == NO)) covered = in;
-        }
-        j->first = first;
-        const char *said = sc_text(claim, "covered");
-        bool yes = strcmp(said, "yes") == 0;
-        sc_need(yes || strcmp(said, "no") == 0, "covered", "yes or no");
-        sc_must(covered == OPEN || yes == (covered == YES), "covered", yes ? "no" : "yes");
-        for (int i = 0; i < 3; i++) {
-            static quantity *const thresholds[3] = {q_klf, q_klr, q_tv_star};
-            quantity *pair[2] = {between_rows[i], thresholds[i]};
-            enum verdict v = check_verdict(certified, stars[i], j, (enum threshold)i, pair, kl[i], star[i]);
-            counts[i][v] += n->counted;
-            sc_must(v != V_YES || yes, "covered", "yes: certified implies covered");
-        }
-        if (restricted) check_restricted(restricted, *j, kl);
-        if (run->law[0] || run->law[1])
-            check_laws(claim, j->ask, j->rows, decided);
-        else
-            sc_absent(claim, "laws", "nothing: the header lists none");
+    quantity *pairs[3][2] = {{q_kl_pq, q_klf}, {q_kl_qp, q_klr}, {q_tv, q_tv_star}};
+    const cJSON *certified = sc_get(claim, "certified", ANY), *restricted = sc_find(claim, "restricted");
+    enum answer covered = a->tree || n->draft ? NO : OPEN;
+    sc_must(cJSON_IsObject(certified), "certified", "verdicts");
+    for (size_t i = 0; i < a->proposals; i++) {
+        enum answer in = among(n, a->proposed[i], a->k);
+        if (a->tree && n->draft && run->row[DRAFT].rank[a->proposed[i]] >= a->m) a->first = false;
+        if (in == YES || (in == OPEN && covered == NO)) covered = in;
     }
-    if (run->divergences && !no_children)
-        check_divergences(claim, j, n, null);
-    else
-        sc_absent(claim, "divergences", "nothing here");
+    int word = sc_word(claim, "covered", yes_no);
+    sc_need(word < 2, "covered", "yes or no");
+    sc_must(covered == OPEN || (word == 0) == (covered == YES), "covered", covered == YES ? "yes" : "no");
+    for (int i = 0; i < 3; i++) {
+        enum verdict v = check_verdict(certified, sc_thresholds[i], a, (enum threshold)i, pairs[i], kl[i], star[i]);
+        counts[i][v] += n->counted;
+        sc_must(v != V_YES || word == 0, "covered", "yes: certified implies covered");
+    }
+    if (restricted) check_restricted(restricted, *a, kl);
+    if (run->law[0] || run->law[1]) check_laws(claim, *a, decided);
+    else sc_absent(claim, "laws", "nothing: the header lists none");
 }
 
 static void check_claim(const cJSON *claim, const struct node *n, int rule, int column, const struct ends kl[3],
                         int64_t *rule_k, bool *decided) {
+    static quantity *const thresholds[3] = {q_klf, q_klr, q_tv_star};
     struct row *p = &run->row[TARGET], *q = &run->row[DRAFT];
+    struct ends star[3] = {{0, 0}, {0, 0}, {0, 0}};
     bool tree = run->m[column] == 0;
-    size_t m = tree ? n->children : (size_t)run->m[column];
-    struct mark mark = r_mark();
+    size_t m = tree ? n->children : (size_t)run->m[column], vocab = run->vocab;
+    struct ask a = {.p = p, .q = q, .m = m, .rule = &run->rule[rule], .size = vocab, .tree = tree, .first = true};
+    a.draft = n->draft;
+    a.rows = n->target && n->draft;
+    a.token = (size_t)(n->token < 0 ? 0 : n->token);
+    a.proposed = tree ? n->proposed : q->order;
+    a.proposals = tree ? m : !n->draft ? 0 : m < vocab ? m : vocab;
     sc_is_text(claim, "rule", run->rule[rule].text);
     sc_is_text(claim, "m_from", tree ? "tree" : "fixed");
     sc_is_int(claim, "m", (int64_t)m);
     int64_t k = sc_int(claim, "k", 0);
-    struct judged j = {.tree = tree, .first = true, .draft = n->draft, .rows = n->target && n->draft};
-    j.ask = (struct ask){.p = p, .q = q, .k = (size_t)k, .m = m, .rule = &run->rule[rule], .size = run->vocab,
-                         .token = (size_t)(n->token < 0 ? 0 : n->token), .proposed = n->proposed, .proposals = n->children};
-    if (!tree) {
-        j.ask.proposals = !n->draft ? 0 : m < run->vocab ? m : run->vocab;
-        j.ask.proposed = q->order;
-    }
-    if (*rule_k < 0) *decided = check_k(j.ask, n); // once per rule: the same for every m
+    a.k = (size_t)k;
+    if (*rule_k < 0) *decided = check_k(a, n); // once per rule: the same for every m
     sc_must(*rule_k < 0 || k == *rule_k, "k", "the same as for the other m");
     *rule_k = k;
     if (n->token < 0) sc_absent(claim, "accepts radius", "nothing: there is no token");
-    if (m == 0)
-        sc_absent(claim, "level_f level_r tied_f tied_r klf klr tv margin universal radius active covered restricted laws divergences",
-                  "nothing: the claim stops after edge");
-    check_edge(claim, n, j.ask.k);
-    if (n->token >= 0) check_accepts(claim, j.ask, n, *decided);
-    if (sc_find(claim, "active")) check_active(claim, &j.ask, n->target);
-    struct ends star[3] = {{0, 0}, {0, 0}, {0, 0}};
-    if (m > 0) {
-        static quantity *const thresholds[3] = {q_klf, q_klr, q_tv_star};
-        check_levels(claim, &j.ask, n->target, thresholds, star);
-        if (j.ask.k > 0 && j.ask.k + m <= run->vocab) check_bounds(claim, j.ask, n->target, star);
-    }
+    if (m == 0) sc_absent(claim, "level_f level_r tied_f tied_r klf klr tv margin universal", "nothing after edge");
+    if (m == 0) sc_absent(claim, "radius active covered restricted laws divergences", "nothing after edge");
+    check_edge(claim, n, a.k);
+    if (n->token >= 0) check_accepts(claim, a, n, *decided);
+    if (sc_find(claim, "active")) check_active(claim, &a, n->target);
+    if (m > 0) check_levels(claim, &a, n->target, thresholds, star);
+    if (m > 0 && k > 0 && a.k + m <= vocab) check_bounds(claim, a, n->target, star);
     if (!run->margin) sc_absent(claim, "margin", "nothing: the header says so");
-    check_certified(claim, &j, n, kl, star, *decided, run->verdicts[rule][column]);
-    r_release(mark);
+    bool null = !n->draft_known || m == 0;
+    if (null) check_no_verdicts(claim, n, m == 0);
+    else check_certified(claim, &a, n, kl, star, *decided, run->verdicts[rule][column]);
+    if (run->divergences && m > 0) check_divergences(claim, a, n, null);
+    else sc_absent(claim, "divergences", "nothing here");
 }
 
-void sc_claims(const cJSON *record, struct node *n) {
+// What there is of the draft, between the rows; kl gets the three that claims need.
+static void check_distances(const cJSON *record, struct node *n, struct ask a, struct ends kl[3]) {
     static const char *const names[3] = {"kl_pq", "kl_qp", "tv"};
-    struct ask a = {.p = &run->row[TARGET], .q = &run->row[DRAFT], .token = (size_t)(n->token < 0 ? 0 : n->token)};
-    struct ends e, kl[3] = {{0, 0}, {0, 0}, {0, 0}};
+    static quantity *const values[3] = {q_kl_pq, q_kl_qp, q_tv};
+    if (!n->draft_known) sc_absent(record, "kl_pq kl_qp tv standard_accept divergences", "nothing: there is no draft row");
+    if (!run->divergences) sc_absent(record, "divergences", "nothing: the header lists none");
+    if (!n->draft_known) return;
+    for (int i = 0; i < 3; i++) {
+        kl[i] = sc_prove(record, names[i], values[i], &a, a.rows);
+        sc_must(kl[i].hi >= 0 && (i < 2 || kl[i].lo <= 1), names[i], "a divergence");
+    }
+    if (sc_find(record, "standard_accept")) {
+        struct ends e = sc_prove(record, "standard_accept", q_standard_accept, &a, a.rows);
+        sc_must(e.hi >= 0 && e.lo <= 1, "standard_accept", "a share");
+    }
+    const cJSON *all = run->divergences ? sc_get(record, "divergences", cJSON_Object) : NULL;
+    sc_must(!all || cJSON_GetArraySize(all) == run->divergences, "divergences", "the header's");
+    for (int i = 0; i < run->divergences; i++) {
+        a.divergence = &run->divergence[i];
+        n->divergence[i] = sc_prove(all, a.divergence->text, q_divergence, &a, a.rows);
+    }
+}
+
+static void load_rows(const cJSON *record, struct node *n) {
+    struct row *target = &run->row[TARGET], *drawn = &run->row[DRAW];
     bool target_absent, draft_absent;
     n->target = sc_load(record, "row", TARGET, &target_absent);
     n->draft = sc_load(record, "draft_row", DRAFT, &draft_absent);
@@ -362,43 +344,34 @@ void sc_claims(const cJSON *record, struct node *n) {
     if (*n->why) check_why(n);
     sc_must(!n->draft_known || run->has_draft, "draft_row", "none: the header names no draft model");
     run->row_absent = run->row_absent || !n->target || draft_absent;
-    bool rows = n->target && n->draft;
-    if (n->target && !run->greedy) {
-        struct row *drawn = &run->row[DRAW];
-        memcpy(drawn->logit, a.p->logit, run->vocab * sizeof *drawn->logit);
-        sc_order(drawn, NULL);
-    }
+    if (!n->target || run->greedy) return;
+    memcpy(drawn->logit, target->logit, run->vocab * sizeof *drawn->logit);
+    sc_order(drawn, NULL);
+}
+
+void sc_claims(const cJSON *record, struct node *n) {
+    struct ask a = {.p = &run->row[TARGET], .q = &run->row[DRAFT], .token = (size_t)(n->token < 0 ? 0 : n->token)};
+    struct ends kl[3] = {{0, 0}, {0, 0}, {0, 0}};
+    load_rows(record, n);
+    a.rows = n->target && n->draft;
     check_top(record, n);
     sc_prove(record, "lse", q_lse, &a, n->target);
-    e = sc_prove(record, "entropy", q_entropy, &a, n->target);
+    struct ends e = sc_prove(record, "entropy", q_entropy, &a, n->target);
     sc_must(e.hi >= 0 && e.lo <= log((double)run->vocab) * (1 + 0x1p-40), "entropy", "at most ln vocab");
-    if (!n->draft_known) sc_absent(record, "kl_pq kl_qp tv standard_accept divergences", "nothing: there is no draft row");
-    for (int i = 0; i < 3 && n->draft_known; i++) {
-        kl[i] = sc_prove(record, names[i], between_rows[i], &a, rows);
-        sc_must(kl[i].hi >= 0 && (i < 2 || kl[i].lo <= 1), names[i], "a divergence");
-    }
-    if (sc_find(record, "standard_accept")) {
-        e = sc_prove(record, "standard_accept", q_standard_accept, &a, rows);
-        sc_must(e.hi >= 0 && e.lo <= 1, "standard_accept", "a share");
-    }
-    if (run->divergences == 0) sc_absent(record, "divergences", "nothing: the header lists none");
-    const cJSON *all = run->divergences && n->draft_known ? sc_get(record, "divergences", cJSON_Object) : NULL;
-    sc_must(!all || cJSON_GetArraySize(all) == run->divergences, "divergences", "the header's");
-    for (int i = 0; i < run->divergences && all; i++) {
-        a.divergence = &run->divergence[i];
-        n->divergence[i] = sc_prove(all, run->divergence[i].text, q_divergence, &a, rows);
-    }
+    check_distances(record, n, a, kl);
     if (run->match || n->token < 0) sc_absent(record, "regret", "nothing: acceptance is match, or there is no token");
-    if (!run->match && n->token >= 0) sc_prove(record, "regret", q_regret, &a, n->target);
+    else sc_prove(record, "regret", q_regret, &a, n->target);
     const cJSON *claims = sc_get(record, "claims", cJSON_Array), *claim;
     sc_must(cJSON_GetArraySize(claims) == run->rules * run->ms, "claims", "one for each rule and m");
     int64_t k = -1;
     bool decided = true;
     int i = 0;
     cJSON_ArrayForEach(claim, claims) {
+        struct mark mark = r_mark();
         snprintf(run->prefix, sizeof run->prefix, "claims[%d].", i);
         if (i % run->ms == 0) k = -1;
         check_claim(claim, n, i / run->ms, i % run->ms, kl, &k, &decided);
+        r_release(mark);
         i++;
     }
     run->prefix[0] = '\0';

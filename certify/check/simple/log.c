@@ -1,45 +1,49 @@
 // Lines, JSON and its limits, numbers, the chain, errors, and the two judges of a quantity: sc_prove holds it against a
-// logged enclosure, sc_decide against 0. docs/log.md "Numbers", "Integrity" and "Checking". The first error ends the run:
-// sc_need says that a line cannot be read, sc_must that it is wrong.
+// logged enclosure, sc_decide against 0. docs/log.md "Numbers", "Integrity" and "Checking". The first error ends the
+// run: sc_need says that a line cannot be read, sc_must that it is wrong.
 #include "parts.h"
 
 #include <ctype.h>
 #include <openssl/evp.h>
+#include <regex.h>
 
 enum { LINE_LIMIT = 1 << 24, DEPTH_LIMIT = 32, KEY_LIMIT = 128, LEAST_BITS = 128, MOST_BITS = 4096 };
 
-static void fail(enum hm_simple_kind kind, const char *field, const char *expected)
-{
+static void fail(enum hm_simple_kind kind, const char *field, const char *expected) {
     struct hm_simple_result *r = run->result;
+    const char *word = kind == HM_SIMPLE_REFUTED ? "REFUTED" : "UNREADABLE";
     r->kind = kind;
     r->line = run->line;
-    snprintf(r->message, sizeof r->message, "%s line %llu: %s%s: expected %s",
-             kind == HM_SIMPLE_REFUTED ? "REFUTED" : "UNREADABLE", (unsigned long long)run->line, run->prefix, field,
-             expected);
+    snprintf(r->message, sizeof r->message, "%s line %llu: %s%s: expected %s", word, (unsigned long long)run->line,
+             run->prefix, field, expected);
     for (char *p = r->message; *p; p++)
         if (*p < ' ' || *p > '~') *p = '?'; // what a log says must not move a terminal
     longjmp(run->failed, 1);
 }
 
-void sc_need(bool holds, const char *field, const char *expected)
-{
+void sc_need(bool holds, const char *field, const char *expected) {
     if (!holds) fail(HM_SIMPLE_UNREADABLE, field, expected);
 }
 
-void sc_must(bool holds, const char *field, const char *expected)
-{
+void sc_must(bool holds, const char *field, const char *expected) {
     if (!holds) fail(HM_SIMPLE_REFUTED, field, expected);
 }
 
-void sc_open(bool open, const char *field) // a question that stays open at the highest precision
-{
-    if (open && run->open++ == 0)
-        snprintf(run->reason, sizeof run->reason, "line %llu: %s%s", (unsigned long long)run->line, run->prefix, field);
+void sc_open(bool open, const char *field) { // a question that stays open at the highest precision
+    unsigned long long line = run->line;
+    if (open && run->open++ == 0) snprintf(run->reason, sizeof run->reason, "line %llu: %s%s", line, run->prefix, field);
+}
+
+bool sc_like(const char *text, const char *pattern) { // an extended regular expression, of the whole text
+    regex_t regex;
+    if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0) sc_need(false, "memory", "more of it");
+    bool like = regexec(&regex, text, 0, NULL, 0) == 0;
+    regfree(&regex);
+    return like;
 }
 
 // What cJSON is lax about: depth (it recurses), control bytes, a zero inside a string, encoding, leading zeros.
-static bool well_formed(const char *text, size_t size)
-{
+static bool well_formed(const char *text, size_t size) {
     int depth = 0;
     bool string = false;
     for (size_t i = 0; i < size; i++) {
@@ -51,28 +55,25 @@ static bool well_formed(const char *text, size_t size)
         if (string && b == '\\' && strncmp(text + ++i, "u0000", 5) == 0) return false;
         if (b == '"') string = !string;
         if (string) continue;
-        if ((b == '{' || b == '[') && ++depth > DEPTH_LIMIT) return false;
-        if (b == '}' || b == ']') depth--;
+        depth += (b == '{' || b == '[') - (b == '}' || b == ']');
+        if (depth > DEPTH_LIMIT) return false;
         if (b == '0' && i > 0 && strchr("[{,:- ", text[i - 1]) && isdigit((unsigned char)text[i + 1])) return false;
     }
     return true;
 }
 
-static bool keys_differ(const cJSON *value)
-{
+static bool keys_differ(const cJSON *value) {
     int keys = 0;
     const cJSON *a, *b;
     cJSON_ArrayForEach(a, value) {
-        if (a->string && ++keys > KEY_LIMIT) return false;
+        if ((a->string && ++keys > KEY_LIMIT) || (a->child && !keys_differ(a))) return false;
         for (b = a->string ? a->next : NULL; b; b = b->next)
             if (strcmp(a->string, b->string) == 0) return false;
-        if (a->child && !keys_differ(a)) return false;
     }
     return true;
 }
 
-const cJSON *sc_parse(cJSON **keep, const char *text, size_t size, const char *field) // text[size] is 0
-{
+const cJSON *sc_parse(cJSON **keep, const char *text, size_t size, const char *field) { // text[size] is 0
     const char *end = NULL;
     cJSON_Delete(*keep);
     *keep = NULL;
@@ -83,49 +84,39 @@ const cJSON *sc_parse(cJSON **keep, const char *text, size_t size, const char *f
     return *keep;
 }
 
-const cJSON *sc_find(const cJSON *object, const char *key) // in exactly these letters, or NULL
-{
+const cJSON *sc_find(const cJSON *object, const char *key) { // in exactly these letters, or NULL
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-const cJSON *sc_get(const cJSON *object, const char *key, int type) // type: the cJSON types that will do
-{
+const cJSON *sc_get(const cJSON *object, const char *key, int type) { // type: the cJSON types that will do
     const cJSON *v = sc_find(object, key);
     sc_need(v != NULL && (v->type & type), key, v ? "a value of another type" : "a value, found nothing");
     return v;
 }
 
-const char *sc_text(const cJSON *object, const char *key)
-{
-    return sc_get(object, key, cJSON_String)->valuestring;
-}
+const char *sc_text(const cJSON *object, const char *key) { return sc_get(object, key, cJSON_String)->valuestring; }
 
-int64_t sc_integer(const cJSON *v, const char *key, int64_t least)
-{
+int64_t sc_integer(const cJSON *v, const char *key, int64_t least) {
     double x = cJSON_IsNumber(v) ? v->valuedouble : NAN;
     sc_need(x >= (double)least && x < 0x1p53 && x == floor(x), key, "an integer of that size");
     return (int64_t)x;
 }
 
-int64_t sc_int(const cJSON *object, const char *key, int64_t least)
-{
-    return sc_integer(sc_get(object, key, 0xff), key, least);
+int64_t sc_int(const cJSON *object, const char *key, int64_t least) {
+    return sc_integer(sc_get(object, key, ANY), key, least);
 }
 
-void sc_is_int(const cJSON *object, const char *key, int64_t expected)
-{
+void sc_is_int(const cJSON *object, const char *key, int64_t expected) {
     char text[64];
     snprintf(text, sizeof text, "%lld", (long long)expected);
     sc_must(sc_int(object, key, -1) == expected, key, text);
 }
 
-void sc_is_text(const cJSON *object, const char *key, const char *expected)
-{
+void sc_is_text(const cJSON *object, const char *key, const char *expected) {
     sc_must(strcmp(sc_text(object, key), expected) == 0, key, expected);
 }
 
-void sc_absent(const cJSON *object, const char *keys, const char *because) // keys: "a b c"
-{
+void sc_absent(const cJSON *object, const char *keys, const char *because) { // keys: "a b c"
     char key[32];
     for (int size; *keys; keys += size + (keys[size] == ' ')) {
         size = (int)strcspn(keys, " ");
@@ -134,23 +125,22 @@ void sc_absent(const cJSON *object, const char *keys, const char *because) // ke
     }
 }
 
-double sc_real(const cJSON *v, const char *key) // a C99 hexadecimal float that is a double, "inf" or "-inf"
-{
-    static const char digits[] = "0123456789abcdef";
-    sc_need(cJSON_IsString(v), key, "a hexadecimal float in a string");
-    const char *text = v->valuestring, *s = text + (*text == '-');
-    if (strcmp(s, "inf") == 0) return *text == '-' ? -INFINITY : INFINITY;
-    bool hex = strncmp(s, "0x", 2) == 0;
-    size_t whole = hex ? strspn(s + 2, digits) : 0;
-    s += hex ? 2 + whole : 0;
-    size_t part = *s == '.' ? strspn(s + 1, digits) : 0;
-    s += *s == '.' ? 1 + part : 0;
-    sc_need(whole > 0 && whole + part <= 16 && *s == 'p', key, "a hexadecimal float");
-    s += s[1] == '+' || s[1] == '-' ? 2 : 1;
-    sc_need(isdigit((unsigned char)*s) && strspn(s, "0123456789") == strlen(s) && strlen(s) <= 5, key, "an exponent");
+int sc_word(const cJSON *object, const char *key, const char *const *words) { // which of the words, ended by NULL
+    const char *text = sc_text(object, key);
+    int i = 0;
+    while (words[i] && strcmp(words[i], text) != 0) i++;
+    sc_need(words[i] != NULL, key, "a word that docs/log.md has here");
+    return i;
+}
+
+double sc_real(const cJSON *v, const char *key) { // a C99 hexadecimal float that is a double, "inf" or "-inf"
+    const char *s = cJSON_IsString(v) ? v->valuestring : "";
+    if (strcmp(s, "inf") == 0 || strcmp(s, "-inf") == 0) return *s == '-' ? -INFINITY : INFINITY;
+    bool like = strlen(s) < 32 && sc_like(s, "^-?0x[0-9a-f]+([.][0-9a-f]*)?p[-+]?[0-9]{1,5}$");
+    sc_need(like, key, "a hexadecimal float in a string");
     mpfr_t exact;
-    mpfr_init2(exact, 64); // 16 digits
-    mpfr_strtofr(exact, text, NULL, 0, MPFR_RNDN);
+    mpfr_init2(exact, 128);
+    mpfr_strtofr(exact, s, NULL, 0, MPFR_RNDN);
     double x = mpfr_get_d(exact, MPFR_RNDN);
     bool same = isfinite(x) && mpfr_cmp_d(exact, x) == 0;
     mpfr_clear(exact);
@@ -158,9 +148,7 @@ double sc_real(const cJSON *v, const char *key) // a C99 hexadecimal float that 
     return x;
 }
 
-// [lower, upper]. bound: of a lower bound the upper end is inf.
-struct ends sc_enclosure(const cJSON *object, const char *key, bool bound)
-{
+struct ends sc_enclosure(const cJSON *object, const char *key, bool bound) { // bound: a lower one, below inf
     const cJSON *v = sc_get(object, key, cJSON_Array);
     sc_need(cJSON_GetArraySize(v) == 2, key, "[lower, upper]");
     struct ends e = {sc_real(v->child, key), sc_real(v->child->next, key)};
@@ -171,34 +159,33 @@ struct ends sc_enclosure(const cJSON *object, const char *key, bool bound)
     return e;
 }
 
-static bool attempt(mpfr_prec_t precision) // begins one, of rising precision
-{
+static bool attempt(mpfr_prec_t precision) { // begins one, of rising precision
     run->precision = precision;
     for (int i = 0; i < ROWS && precision <= MOST_BITS; i++) sc_weigh(&run->row[i]);
     return precision <= MOST_BITS;
 }
 
+bool sc_encloses(struct ends e, real x, const char *key) { // refutes an enclosure of something else
+    char text[64];
+    snprintf(text, sizeof text, "an enclosure of %a", mpfr_get_d(x->lo, MPFR_RNDN));
+    sc_must(!(mpfr_cmp_d(x->hi, e.lo) < 0 || mpfr_cmp_d(x->lo, e.hi) > 0), key, text);
+    return mpfr_cmp_d(x->lo, e.lo) >= 0 && mpfr_cmp_d(x->hi, e.hi) <= 0;
+}
+
 // Proves a logged enclosure when rows are at hand; without them it only must be one.
-struct ends sc_prove(const cJSON *object, const char *key, quantity *value, const struct ask *ask, bool rows)
-{
+struct ends sc_prove(const cJSON *object, const char *key, quantity *value, const struct ask *ask, bool rows) {
     struct ends e = sc_enclosure(object, key, false);
-    for (mpfr_prec_t bits = LEAST_BITS; rows && attempt(bits); bits *= 2) {
+    bool inside = false;
+    for (mpfr_prec_t bits = LEAST_BITS; rows && !inside && attempt(bits); bits *= 2) {
         struct mark mark = r_mark();
-        real own = value(ask);
-        bool apart = mpfr_cmp_d(own->hi, e.lo) < 0 || mpfr_cmp_d(own->lo, e.hi) > 0;
-        bool inside = mpfr_cmp_d(own->lo, e.lo) >= 0 && mpfr_cmp_d(own->hi, e.hi) <= 0;
-        char text[64];
-        snprintf(text, sizeof text, "an enclosure of %a", mpfr_get_d(own->lo, MPFR_RNDN));
-        sc_must(!apart, key, text);
+        inside = sc_encloses(e, value(ask), key);
         r_release(mark);
-        if (inside) return e;
     }
-    sc_open(rows, key);
+    sc_open(rows && !inside, key);
     return e;
 }
 
-enum answer sc_decide(quantity *value, const struct ask *ask) // is it >= 0?
-{
+enum answer sc_decide(quantity *value, const struct ask *ask) { // is it >= 0?
     enum answer answer = OPEN;
     for (mpfr_prec_t bits = LEAST_BITS; answer == OPEN && attempt(bits); bits *= 2) {
         struct mark mark = r_mark();
@@ -209,29 +196,25 @@ enum answer sc_decide(quantity *value, const struct ask *ask) // is it >= 0?
     return answer;
 }
 
-void sc_hash(const char *before, const void *bytes, size_t size, char hex[65]) // SHA-256 of both
-{
+void sc_hash(const char *before, const void *bytes, size_t size, char hex[65]) { // SHA-256 of both
     unsigned char hash[32];
     EVP_MD_CTX *sha = EVP_MD_CTX_new();
-    bool ok = sha && EVP_DigestInit_ex(sha, EVP_sha256(), NULL) && EVP_DigestUpdate(sha, before, strlen(before)) &&
-              EVP_DigestUpdate(sha, bytes, size) && EVP_DigestFinal_ex(sha, hash, NULL);
+    bool ok = sha && EVP_DigestInit_ex(sha, EVP_sha256(), NULL) && EVP_DigestUpdate(sha, before, strlen(before));
+    ok = ok && EVP_DigestUpdate(sha, bytes, size) && EVP_DigestFinal_ex(sha, hash, NULL);
     EVP_MD_CTX_free(sha);
     sc_need(ok, "memory", "more of it");
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", hash[i]);
 }
 
 // The line must end in ,"chain":"<64 digits>"}: they hash the previous ones and the bytes before.
-void sc_chain(const char *text, size_t size, const cJSON *line)
-{
-    const char *said = sc_text(line, "chain"), *tail = text + size - CHAIN_TAIL;
-    bool form = size > CHAIN_TAIL && strncmp(tail, ",\"chain\":\"", 10) == 0 && strcmp(tail + CHAIN_TAIL - 2, "\"}") == 0;
-    sc_need(form && strlen(said) == 64, "chain", "the line to end in ,\"chain\":\"<64 hexadecimal digits>\"}");
+void sc_chain(const char *text, size_t size, const cJSON *line) {
+    const char *said = sc_text(line, "chain"), *tail = size > CHAIN_TAIL ? text + size - CHAIN_TAIL : "";
+    sc_need(sc_like(tail, "^,\"chain\":\".{64}\"}$") && strlen(said) == 64, "chain", "the line to end in its chain");
     sc_hash(run->chain, text, size - CHAIN_TAIL, run->chain);
     sc_must(strcmp(run->chain, said) == 0, "chain", run->chain);
 }
 
-bool sc_read_line(FILE *file, char *text, size_t *size) // false at the end, or where a line is cut
-{
+bool sc_read_line(FILE *file, char *text, size_t *size) { // false at the end, or where a line is cut
     int c = EOF;
     for (*size = 0; (c = getc(file)) != EOF && c != '\n'; text[(*size)++] = (char)c)
         sc_need(*size < LINE_LIMIT, "JSON", "a line of at most 16 MiB");

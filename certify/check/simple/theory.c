@@ -7,39 +7,28 @@ static real one(void) { return r_number(1); }
 static real p_of(const struct ask *a, size_t j) { return &a->p->p[a->p->order[j]]; }
 static bool q_lacks(const struct ask *a, size_t i) { return isinf(a->q->logit[i]); }
 static bool same(const struct ask *a) { return sc_same_law(a->p, a->q); }
-
-real q_lse(const struct ask *a)
-{
+real q_lse(const struct ask *a) {
     return r_add(r_mul(r_number(a->p->logit[a->p->order[0]]), r_rational(a->p->inverse)), &a->p->log_sum);
 }
-
 real q_regret(const struct ask *a) { return r_negative(sc_z(a->p, a->token)); }
-static term surprise, kl_term, excess, lesser, product, height_term, balance_term, klf_term, z_term, above, below;
-static real surprise(const struct ask *a, size_t j, size_t i) { return r_mul(p_of(a, j), r_negative(sc_log_p(a->p, i))); }
+TERM(surprise) { return r_mul(p_of(a, j), r_negative(sc_log_p(a->p, i))); }
 real q_entropy(const struct ask *a) { return r_positive(sc_sum(surprise, a, 0, a->p->finite)); }
-
-static real log_ratio(const struct ask *a, size_t i) // ln(p/q)
-{
+static real log_ratio(const struct ask *a, size_t i) { // ln(p/q)
     return q_lacks(a, i) ? r_number(INFINITY) : r_sub(sc_log_p(a->p, i), sc_log_p(a->q, i));
 }
-
-static real kl_term(const struct ask *a, size_t j, size_t i) { return r_mul(p_of(a, j), log_ratio(a, i)); }
-static real excess(const struct ask *a, size_t j, size_t i) { return r_positive(r_sub(p_of(a, j), &a->q->p[i])); }
-static real lesser(const struct ask *a, size_t j, size_t i) { return r_min(p_of(a, j), &a->q->p[i]); }
+TERM(kl_term) { return r_mul(p_of(a, j), log_ratio(a, i)); }
+TERM(excess) { return r_positive(r_sub(p_of(a, j), &a->q->p[i])); }
+TERM(lesser) { return r_min(p_of(a, j), &a->q->p[i]); }
 real q_kl_pq(const struct ask *a) { return same(a) ? r_number(0) : r_positive(sc_sum(kl_term, a, 0, a->p->finite)); }
 real q_kl_qp(const struct ask *a) { return q_kl_pq(&(struct ask){.p = a->q, .q = a->p}); }
 real q_tv(const struct ask *a) { return same(a) ? r_number(0) : r_min(one(), sc_sum(excess, a, 0, a->p->finite)); }
 real q_standard_accept(const struct ask *a) { return same(a) ? one() : r_min(one(), sc_sum(lesser, a, 0, a->p->finite)); }
-
-static real product(const struct ask *a, size_t j, size_t i) // p^a q^(1 - a)
-{
+TERM(product) { // p^a q^(1 - a)
     real order = r_rational(a->divergence->order), rest = r_sub(one(), order);
     if (q_lacks(a, i)) return r_number(mpfr_sgn(rest->hi) < 0 ? INFINITY : 0);
     return r_exp(r_add(r_mul(order, sc_log_p(a->p, i)), r_mul(rest, sc_log_p(a->q, i))));
 }
-
-static real extreme(const struct ask *a, bool least, bool raw) // of ln(p/q), or of T ln(p/q) and a constant
-{
+static real extreme(const struct ask *a, bool least, bool raw) { // of ln(p/q), or of T ln(p/q) and a constant
     struct real *best = r_zero();
     r_copy(best, r_number(least ? INFINITY : -INFINITY));
     struct mark mark = r_mark();
@@ -53,14 +42,11 @@ static real extreme(const struct ask *a, bool least, bool raw) // of ln(p/q), or
 }
 
 // A divergence from the sum of p^a q^(1 - a), or its threshold from the least such sum, Z^a.
-static real from_sum(const struct divergence *d, real sum)
-{
+static real from_sum(const struct divergence *d, real sum) {
     if (d->form == LOGARITHM) return r_mul(r_rational(d->scale), r_log(sum));
     return d->form == ONE_LESS ? r_sub(one(), sum) : r_sub(sum, one());
 }
-
-real q_divergence(const struct ask *a) // raw: the spread is not divided by T, so that it is exact
-{
+real q_divergence(const struct ask *a) { // raw: the spread is not divided by T, so that it is exact
     const struct divergence *d = a->divergence;
     if (same(a)) return r_number(0);
     if (d->form == LARGEST) return extreme(a, false, false);
@@ -74,32 +60,25 @@ real q_divergence(const struct ask *a) // raw: the spread is not divided by T, s
 // The power-mean level of an order is a value of p for the root x of sum_A (v - x)^+ = sum_S (x - v)^+, v being p, ln p
 // (order 0) or p^order, with its sign turned below 0. The root is the mean of v over a guessed set, widened, and proved
 // by the signs of the balance at both ends.
-static real height(const struct ask *a, size_t j)
-{
+static real height(const struct ask *a, size_t j) {
     int sign = mpq_sgn(a->order);
     if (sign == 0) return r_number(a->p->logit[a->p->order[j]]); // T ln p, but for a constant
     if (mpq_cmp_ui(a->order, 1, 1) == 0 || j >= a->p->finite) return p_of(a, j);
     real v = r_exp(r_mul(r_rational(a->order), sc_log_p(a->p, a->p->order[j])));
     return sign < 0 ? r_negative(v) : v;
 }
-
-static real height_term(const struct ask *a, size_t j, size_t i) { return height(a, j); }
-
-static real balance_term(const struct ask *a, size_t j, size_t i)
-{
+TERM(height_term) { return height(a, j); }
+TERM(balance_term) {
     real d = r_sub(height(a, j), a->x);
     return j < a->k ? r_positive(d) : r_negative(r_positive(r_negative(d)));
 }
-
-static real balance(struct ask a, real x)
-{
+static real balance(struct ask a, real x) {
     a.x = x;
     return sc_sum(balance_term, &a, 0, a.k + a.m);
 }
 
 // The tied set is the places before *first and from *last to k + m: bisects for the first place whose balance is >= 0.
-static void split(const struct ask *a, size_t *first, size_t *last)
-{
+static void split(const struct ask *a, size_t *first, size_t *last) {
     size_t low = 0, high = a->k + a->m - 1;
     while (low < high) {
         size_t j = low + (high - low) / 2;
@@ -110,9 +89,7 @@ static void split(const struct ask *a, size_t *first, size_t *last)
     *first = low < a->k ? low : a->k;
     *last = low > a->k ? low : a->k;
 }
-
-static real level(const struct ask *a)
-{
+static real level(const struct ask *a) {
     size_t n = a->k + a->m, first, last;
     if (mpq_sgn(a->order) <= 0 && a->p->finite < n) return r_number(0);
     split(a, &first, &last);
@@ -128,58 +105,38 @@ static real level(const struct ask *a)
     real order = r_rational(a->order), log = r_log(sign < 0 ? r_negative(x) : x);
     return r_exp(sign < 0 ? r_negative(r_div(log, r_negative(order))) : r_div(log, order));
 }
-
-static struct ask at_level(const struct ask *ask, mpq_srcptr order)
-{
+static struct ask at_level(const struct ask *ask, mpq_srcptr order) {
     struct ask a = *ask;
     a.order = order;
     a.x = level(&a);
     return a;
 }
-
 static bool flat(const struct ask *a) { return sc_level(a->p, 0, a->k + a->m); } // then every threshold is 0
 real q_level_f(const struct ask *a) { return at_level(a, run->one).x; }
 real q_level_r(const struct ask *a) { return r_log(at_level(a, run->zero).x); }
-
-static real klf_term(const struct ask *a, size_t j, size_t i) // p ln(p/t) - p + t >= 0, p moved to t by the level
-{
+TERM(klf_term) { // p ln(p/t) - p + t >= 0, p moved to t by the level
     real p = p_of(a, j), t = (j < a->k ? r_min : r_max)(p, a->x);
     return j >= a->p->finite ? t : r_positive(r_add(r_sub(r_mul(p, r_sub(sc_log_p(a->p, i), r_log(t))), p), t));
 }
-
-static real z_term(const struct ask *a, size_t j, size_t i)
-{
+TERM(z_term) {
     return j < a->k ? r_min(p_of(a, j), a->x) : j < a->k + a->m ? r_max(p_of(a, j), a->x) : p_of(a, j);
 }
-
-static real above(const struct ask *a, size_t j, size_t i) { return r_positive(r_sub(p_of(a, j), a->x)); }
-static real below(const struct ask *a, size_t j, size_t i) { return r_positive(r_sub(a->x, p_of(a, j))); }
-
-real q_klf(const struct ask *ask)
-{
+TERM(above) { return r_positive(r_sub(p_of(a, j), a->x)); }
+TERM(below) { return r_positive(r_sub(a->x, p_of(a, j))); }
+real q_klf(const struct ask *ask) {
     struct ask a = at_level(ask, run->one);
     return flat(&a) ? r_number(0) : sc_sum(klf_term, &a, 0, a.k + a.m);
 }
-
-static real z_star(const struct ask *ask, mpq_srcptr order)
-{
+static real z_star(const struct ask *ask, mpq_srcptr order) {
     struct ask a = at_level(ask, order);
     return sc_sum(z_term, &a, 0, a.p->count);
 }
-
-real q_klr(const struct ask *a)
-{
-    return flat(a) ? r_number(0) : r_positive(r_negative(r_log(z_star(a, run->zero))));
-}
-
-real q_tv_star(const struct ask *ask)
-{
+real q_klr(const struct ask *a) { return flat(a) ? r_number(0) : r_positive(r_negative(r_log(z_star(a, run->zero)))); }
+real q_tv_star(const struct ask *ask) {
     struct ask a = at_level(ask, run->one);
     return flat(&a) ? r_number(0) : r_min(one(), sc_sum(above, &a, 0, a.k));
 }
-
-real q_divergence_star(const struct ask *a)
-{
+real q_divergence_star(const struct ask *a) {
     const struct divergence *d = a->divergence;
     size_t n = a->k + a->m, first = a->p->order[0];
     if (flat(a)) return r_number(0);
@@ -197,20 +154,18 @@ real q_divergence_star(const struct ask *a)
 }
 
 // p on the draft's vocabulary D: its mass under the whole p, and the thresholds that say how far q may be from that one.
-static real whole_p(const struct ask *a, size_t j, size_t i) { return &a->whole->p[i]; }
+TERM(whole_p) { return &a->whole->p[i]; }
 static bool loses_nothing(const struct ask *a) { return a->whole->finite == a->p->finite; }
 real q_mass(const struct ask *a) { return loses_nothing(a) ? one() : sc_sum(whole_p, a, 0, a->p->finite); }
 real q_klr_restricted(const struct ask *a) { return r_sub(q_klr(a), r_log(q_mass(a))); }
 real q_tv_whole(const struct ask *a) { return q_tv(&(struct ask){.p = a->whole, .q = a->q}); }
-
-static real above_whole(const struct ask *a, size_t j, size_t i) { return r_positive(r_sub(&a->whole->p[i], a->x)); }
-static real below_whole(const struct ask *a, size_t j, size_t i) { return r_positive(r_sub(a->x, &a->whole->p[i])); }
-static real lost(const struct ask *a, size_t j, size_t i) { return isinf(a->q->logit[i]) ? p_of(a, j) : r_number(0); }
+TERM(above_whole) { return r_positive(r_sub(&a->whole->p[i], a->x)); }
+TERM(below_whole) { return r_positive(r_sub(a->x, &a->whole->p[i])); }
+TERM(lost) { return isinf(a->q->logit[i]) ? p_of(a, j) : r_number(0); }
 
 // The least over t of the larger of a rising and a falling function lies between their values at any t: bisects for a
 // t where they are close.
-real q_tv_restricted(const struct ask *ask)
-{
+real q_tv_restricted(const struct ask *ask) {
     struct ask a = *ask;
     if (loses_nothing(ask)) return q_tv_star(ask);
     real outside = sc_sum(lost, &(struct ask){.p = a.whole, .q = a.q}, 0, a.whole->finite);
@@ -219,29 +174,22 @@ real q_tv_restricted(const struct ask *ask)
         a.x = r_end(r_mul(r_add(low, high), r_number(0.5)), false);
         up = sc_sum(below_whole, &a, a.k, a.k + a.m);
         down = r_add(outside, sc_sum(above_whole, &a, 0, a.k));
-        if (mpfr_less_p(up->lo, down->lo))
-            low = a.x;
-        else
-            high = a.x;
+        if (mpfr_less_p(up->lo, down->lo)) low = a.x;
+        else high = a.x;
     }
     return r_hull(up, down);
 }
 
 // theory.md §3: (k u ln u + m v ln v)/(k + m) and -(k ln u + m ln v)/(k + m), for u = 1 + m y and v = 1 - k y.
-static real sharp(size_t k, size_t m, real u, real v, int part)
-{
+static real sharp(size_t k, size_t m, real u, real v, int part) {
     real log_u = r_times(r_log(u), k), log_v = r_times(r_log(v), m), sum = r_negative(r_add(log_u, log_v));
     if (part == 1) sum = r_add(r_mul(u, log_u), r_is(v, 0) ? r_number(0) : r_mul(v, log_v));
     return r_positive(r_div(sum, r_number((double)(k + m))));
 }
-
-static real over_last(const struct ask *a, size_t j, size_t i) // p - p_(k), exactly 0 for equal logits
-{
+TERM(over_last) { // p - p_(k), exactly 0 for equal logits
     return sc_level(a->p, j, a->k) ? r_number(0) : r_sub(p_of(a, j), p_of(a, a->k - 1));
 }
-
-real q_margin(const struct ask *a) // part 0: the gap y, 1: klf, 2: klr, 3: tv
-{
+real q_margin(const struct ask *a) { // part 0: the gap y, 1: klf, 2: klr, 3: tv
     size_t k = a->k, m = a->m;
     if (sc_level(a->p, k - 1, k + 1)) return r_number(0);
     real y = r_sub(p_of(a, k - 1), p_of(a, k));
@@ -250,9 +198,7 @@ real q_margin(const struct ask *a) // part 0: the gap y, 1: klf, 2: klr, 3: tv
     real v = r_add(sc_sum(over_last, a, 0, k), r_add(sc_mass(a->p, k, a->p->finite), r_times(p_of(a, k), k)));
     return sharp(k, m, r_add(one(), r_times(y, m)), v, a->part);
 }
-
-static real threshold(const struct ask *a) // below which all rejected tokens lie
-{
+static real threshold(const struct ask *a) { // below which all rejected tokens lie
     real x = r_rational(a->rule->a);
     switch (a->rule->kind->universal) {
     case 'm': return r_mul(x, p_of(a, 0));
@@ -261,11 +207,8 @@ static real threshold(const struct ask *a) // below which all rejected tokens li
     default: return x;
     }
 }
-
 real q_below_threshold(const struct ask *a) { return r_sub(threshold(a), p_of(a, 0)); } // of the first token
-
-real q_universal(const struct ask *a) // part 1: klf, 2: klr
-{
+real q_universal(const struct ask *a) { // part 1: klf, 2: klr
     size_t m = a->m;
     real p = p_of(a, 0), x = r_rational(a->rule->a), rest = sc_mass(a->p, 1, a->p->finite), n = r_number((double)(m + 1));
     if (a->rule->kind->universal == 'a') return sharp(1, m, r_add(one(), r_times(x, m)), r_sub(one(), x), a->part);
@@ -282,8 +225,7 @@ real q_universal(const struct ask *a) // part 1: klf, 2: klr
 }
 
 // The places that the tied set of an order must hold and may hold: a token within 2^-30 of the level can fall either way.
-void sc_tied(const struct ask *ask, mpq_srcptr order, size_t range[4])
-{
+void sc_tied(const struct ask *ask, mpq_srcptr order, size_t range[4]) {
     run->precision = 256;
     sc_weigh(&run->row[ask->p - run->row]);
     struct mark mark = r_mark();
@@ -298,19 +240,15 @@ void sc_tied(const struct ask *ask, mpq_srcptr order, size_t range[4])
     }
     r_release(mark);
 }
-
 static bool uniform(const struct row *r) { return sc_level(r, 0, r->finite); }
-
-static size_t common(const struct ask *a) // tokens of both supports
-{
+static size_t common(const struct ask *a) { // tokens of both supports
     size_t count = 0;
     for (size_t j = 0; j < a->p->finite; j++) count += !q_lacks(a, a->p->order[j]);
     return count;
 }
 
 // p uniform on n tokens, b of them in A, with z zeros in S; q on N, with o in common: rationals, or powers of them.
-static bool equal_if_uniform(const struct ask *a, enum threshold which)
-{
+static bool equal_if_uniform(const struct ask *a, enum threshold which) {
     size_t n = a->p->finite, N = a->q->finite, o = common(a), most = n > N ? n : N, b = a->k < n ? a->k : n;
     size_t z = a->k + a->m - (a->k > n ? a->k : n);
     if (!uniform(a->p) || !uniform(a->q)) return false;
@@ -331,8 +269,7 @@ static bool equal_if_uniform(const struct ask *a, enum threshold which)
 }
 
 // Is q the witness of a power mean, uniform on a tied set that holds the whole support?
-static bool is_uniform_witness(const struct ask *a, mpq_srcptr order)
-{
+static bool is_uniform_witness(const struct ask *a, mpq_srcptr order) {
     size_t range[4];
     if (!uniform(a->q) || common(a) != a->p->finite || a->p->finite > a->k + a->m) return false;
     sc_tied(a, order, range);
@@ -340,9 +277,7 @@ static bool is_uniform_witness(const struct ask *a, mpq_srcptr order)
     bool all = untied <= range[2] && (a->p->finite <= a->k || a->k == range[0]) && range[0] == range[1] && range[2] == range[3];
     return all && a->q->finite == range[0] + range[2];
 }
-
-static real difference(const struct ask *a)
-{
+static real difference(const struct ask *a) {
     real value = a->value(a);
     return r_is(value, INFINITY) ? value : r_sub(value, a->star(a));
 }
@@ -356,8 +291,7 @@ static real q_reach(const struct ask *ask) {
 }
 
 // Is the divergence of the rows below its threshold?
-enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, quantity *star)
-{
+enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, quantity *star) {
     a.value = value;
     a.star = star;
     a.raw = true;
@@ -368,24 +302,22 @@ enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, qu
     enum answer above = sc_decide(difference, &a);
     return above == OPEN ? OPEN : above == YES ? NO : YES;
 }
-
-void sc_divergence(struct divergence *d, const char *text)
-{
-    static const char *const names[] = {"renyi:", "renyi-reverse:", "hellinger", "chi2", "chi2-reverse", "max", "spread"};
-    static const enum form forms[] = {LOGARITHM, LOGARITHM, ONE_LESS, LESS_ONE, LESS_ONE, LARGEST, SPREAD};
-    static const int twice[] = {0, 0, 1, 4, -2, 0, 0}; // the orders that have no parameter
-    size_t i = 0;
-    for (; i < 7; i++)
-        if (i < 2 ? strncmp(text, names[i], strlen(names[i])) == 0 : strcmp(text, names[i]) == 0) break;
-    sc_need(i < 7 && strlen(text) < sizeof d->text, "divergences", "a divergence");
+void sc_divergence(struct divergence *d, const char *text) {
+    static const char *const names[] = {"hellinger", "chi2", "chi2-reverse", "max", "spread"};
+    static const enum form forms[] = {ONE_LESS, LESS_ONE, LESS_ONE, LARGEST, SPREAD};
+    static const char *const orders[] = {"1/2", "2", "1", "0", "0"};
+    bool renyi = sc_like(text, "^renyi(-reverse)?:"), reverse = strncmp(text, "renyi-reverse", 13) == 0;
+    int i = 0;
+    while (!renyi && i < 5 && strcmp(names[i], text) != 0) i++;
+    sc_need(i < 5 && strlen(text) < sizeof d->text, "divergences", "a divergence");
     strcpy(d->text, text);
-    d->form = forms[i];
-    mpq_set_si(d->order, twice[i], 2);
-    mpq_canonicalize(d->order);
-    if (i > 1) return;
-    bool fine = sc_rational(text + strlen(names[i]), d->order);
-    sc_need(fine && mpq_sgn(d->order) > 0 && mpq_cmp_ui(d->order, 1, 1) != 0, "divergences", "an order above 0, not 1");
+    d->form = renyi ? LOGARITHM : forms[i];
+    d->order = sc_rational(renyi ? strchr(text, ':') + 1 : orders[i], "divergences");
+    if (!renyi && i == 2) mpq_neg(d->order, d->order);
+    if (!renyi) return;
+    sc_need(mpq_sgn(d->order) > 0 && mpq_cmp_ui(d->order, 1, 1) != 0, "divergences", "an order above 0, not 1");
+    d->scale = sc_rational("0", "divergences");
     mpq_sub(d->scale, d->order, run->one);
-    mpq_inv(d->scale, d->scale); // 1/(A - 1)
-    if (i == 1) mpq_sub(d->order, run->one, d->order); // -1/a = 1/(A - 1) as well
+    mpq_inv(d->scale, d->scale); // 1/(A - 1), which is -1/a for a = 1 - A as well
+    if (reverse) mpq_sub(d->order, run->one, d->order);
 }
