@@ -94,7 +94,7 @@ static hm_status solve_at(struct solver *s, struct hm_ival *out)
 
 hm_status hm_steps_solve(struct hm_steps *steps, struct hm_ival *out, bool *known, struct hm_error *err)
 {
-    struct solver s = {.steps = steps, .masses = {.row = steps->row}, .err = err};
+    struct solver s = {.steps = steps, .masses = {steps->row, steps->rank, steps->token, NULL, 0}, .err = err};
     hm_status status = HM_OK;
     *known = false;
     hm_ratio_init(&s.ratio);
@@ -114,7 +114,7 @@ hm_status hm_steps_solve(struct hm_steps *steps, struct hm_ival *out, bool *know
 // A lower bound need not be narrow: doubles suffice, unless they say nothing.
 hm_status hm_steps_least(struct hm_steps *steps, double *out, struct hm_error *err)
 {
-    struct solver s = {.steps = steps, .masses = {.row = steps->row}, .err = err};
+    struct solver s = {.steps = steps, .masses = {steps->row, steps->rank, steps->token, NULL, 0}, .err = err};
     struct hm_ival radius = {0, 0};
     hm_status status = HM_OK;
     bool known = true;

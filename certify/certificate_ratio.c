@@ -66,6 +66,7 @@ void hm_term_also(struct hm_term *term, size_t from, size_t to)
 
 float hm_steps_logit(const struct hm_steps *steps, size_t rank)
 {
+    if (rank == steps->rank) return steps->row->logits[steps->token];
     return steps->row->logits[hm_row_token(steps->row, rank)];
 }
 
@@ -87,12 +88,20 @@ void hm_ratio_share(const struct hm_steps *s, mpq_srcptr share, struct hm_ratio 
 
 // ---- in doubles
 
+static struct hm_ival term_mass(struct hm_masses *masses, const struct hm_term *t)
+{
+    bool but_one = t->ranges == 2 && t->from[0] == 0 && t->from[1] == t->to[0] + 1 && t->to[1] >= masses->row->support;
+    if (but_one) return hm_mass_but_one(masses, t->to[0]);
+    struct hm_ival sum = {0, 0};
+    for (int k = 0; k < t->ranges; k++) sum = hm_ival_add(sum, hm_mass(masses, t->from[k], t->to[k]));
+    return sum;
+}
+
 static struct hm_ival side(struct hm_masses *masses, const struct hm_term *terms, int count)
 {
     struct hm_ival sum = {0, 0};
     for (int i = 0; i < count; i++) {
-        struct hm_ival part = {0, 0};
-        for (int k = 0; k < terms[i].ranges; k++) part = hm_ival_add(part, hm_mass(masses, terms[i].from[k], terms[i].to[k]));
+        struct hm_ival part = term_mass(masses, &terms[i]);
         if (mpq_cmp_ui(terms[i].times, 1, 1) != 0) part = hm_ival_mul(part, hm_ival_rational(terms[i].times));
         sum = hm_ival_add(sum, part);
     }

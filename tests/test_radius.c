@@ -266,11 +266,11 @@ static void masses_enclose_sums(void **state)
     (void)state;
     uint64_t random = test_seed("masses");
     for (size_t n = 0; n < test_count(20, 200, 20000); n++) {
-        float l[MOST];
-        size_t vocab = 2 + test_below(&random, MOST - 1);
+        float l[4 * MOST];
+        size_t vocab = 2 + test_below(&random, 4 * MOST - 1);
         random_row(&random, l, vocab);
         struct hm_row *row = open_row(l, vocab, "1");
-        struct hm_masses masses = {.row = row};
+        struct hm_masses masses = {.row = row, .rank = vocab};
         assert_true(hm_filter_ready(row));
         for (int i = 0; i < 40; i++) {
             size_t from = test_below(&random, vocab), to = from + test_below(&random, vocab - from + 1);

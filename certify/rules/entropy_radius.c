@@ -158,14 +158,12 @@ static bool fails(struct profile *p, const struct hm_steps *q, const struct cand
     return true;
 }
 
-// Is the branch proved at eta?  *height is the side of the sum that must not pass 0, for the search; NaN: unknown.
-static bool proved(struct profile *p, const struct hm_steps *q, struct hm_ival lambda, double eta, double *height)
+// Is the decision of the branch proved for the whole box of eta?
+static bool proved(struct profile *p, const struct hm_steps *q, struct hm_ival lambda, double eta)
 {
     struct candidate k = candidate_make(q, eta, lambda);
     struct hm_ival sum;
-    *height = NAN;
     if (!(q->accepted ? holds(p, q, &k, &sum) : fails(p, q, &k, &sum))) return false;
-    *height = q->accepted ? sum.hi : -sum.lo;
     return q->accepted ? sum.hi <= 0 : sum.lo > 0;
 }
 
@@ -181,12 +179,12 @@ void hm_entropy_radius_delta(const struct hm_steps *q, double *out)
         return;
     }
     size_t start = q->row->support < HM_ROW_HEAD ? q->row->support : HM_ROW_HEAD;
-    double scale = hm_rational_double(&q->row->temperature), good = 0, bad = 0, height;
+    double scale = hm_rational_double(&q->row->temperature), good = 0, bad = 0;
     if (profile_fill(&p, start)) {
         // Powers of two first, up or down from a quarter of T; then halving, until the bracket is narrow.
         double eta = scale / 4;
         for (int i = 0; i < TRIES && !(good > 0 && bad > 0 && bad - good <= bad * 0x1p-16); i++) {
-            if (proved(&p, q, lambda, eta, &height)) good = eta;
+            if (proved(&p, q, lambda, eta)) good = eta;
             else bad = eta;
             if (bad == 0) eta = good * 2;
             else if (good == 0) eta = bad / 8;

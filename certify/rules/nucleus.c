@@ -64,17 +64,18 @@ static void never(const struct hm_steps *s, size_t j, struct hm_ratio *out)
     out->kind = HM_RATIO_NEVER;
 }
 
-// How many logits are larger than that of rank `rank`: the first rank with the same one.
+// How many logits are larger than that of x. Its rank is not far above that in a head; elsewhere a pass beats a sort.
 static size_t larger(const struct hm_steps *s)
 {
-    size_t low = 0, high = s->rank;
-    float l = hm_steps_logit(s, s->rank);
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (hm_steps_logit(s, middle) == l) high = middle;
-        else low = middle + 1;
+    float l = s->row->logits[s->token];
+    size_t count = s->rank;
+    if (count <= HM_ROW_HEAD) {
+        while (count > 0 && hm_steps_logit(s, count - 1) == l) count--;
+        return count;
     }
-    return low;
+    count = 0;
+    for (size_t i = 0; i < s->row->vocab; i++) count += s->row->logits[i] > l;
+    return count;
 }
 
 static void radius(struct hm_steps *s)

@@ -37,9 +37,12 @@ hm_status hm_reach_log_total_exact(struct hm_row *row, mpfr_prec_t precision, st
 // Weights of ranges of ranks, for a row whose filter is ready, in the filter's scale.
 struct hm_masses {
     struct hm_row *row;
-    double *forward, *backward; // NULL until a rank behind the head is asked for
+    size_t rank, token; // one token whose rank is known: asking for its weight does not sort the row
+    double *forward;    // [count + 1], NULL until a rank behind the head is asked for
+    size_t count;
 };
 struct hm_ival hm_mass(struct hm_masses *masses, size_t from, size_t to);
+struct hm_ival hm_mass_but_one(struct hm_masses *masses, size_t rank); // all ranks but this one
 void hm_masses_clear(struct hm_masses *masses);
 
 // (high - low)/2 for two finite logits.
