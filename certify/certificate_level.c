@@ -2,6 +2,7 @@
 // (bounds/level.h). See certificate_state.h.
 #include "certify/certificate_state.h"
 
+#include "base/memory.h"
 #include "bounds/ival_math.h"
 #include "bounds/level_filter.h"
 
@@ -113,8 +114,8 @@ static bool all_narrow(const struct hm_level_values *v, const struct hm_margin_v
                                        hm_mpi_narrow(&g->tv)));
 }
 
-hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin,
-                        struct hm_error *err)
+static hm_status compute(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin,
+                         struct hm_error *err)
 {
     if (hm_level_filtered(row, k, m, level, margin)) return HM_OK;
     hm_status status = HM_OK;
@@ -140,6 +141,45 @@ hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level 
     }
     if (status == HM_OK && !any) return hm_fail(err, HM_RANGE, "level: not enclosed at %d bits", HM_PRECISION_LAST);
     return status;
+}
+
+// Rules often agree on k, so a row keeps the last few answers.
+enum { REMEMBERED = 8 };
+struct hm_level_memory {
+    size_t count; // of all answers so far: the next goes to count % REMEMBERED
+    struct {
+        size_t k, m;
+        bool has_margin;
+        struct hm_level level;
+        struct hm_margin margin;
+    } at[REMEMBERED];
+};
+
+static bool recall(const struct hm_level_memory *memory, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin)
+{
+    for (size_t i = 0; memory && i < memory->count && i < REMEMBERED; i++) {
+        if (memory->at[i].k != k || memory->at[i].m != m || (margin && !memory->at[i].has_margin)) continue;
+        *level = memory->at[i].level;
+        if (margin) *margin = memory->at[i].margin;
+        return true;
+    }
+    return false;
+}
+
+hm_status hm_level_make(struct hm_row *row, size_t k, size_t m, struct hm_level *level, struct hm_margin *margin,
+                        struct hm_error *err)
+{
+    if (recall(row->levels, k, m, level, margin)) return HM_OK;
+    hm_status status = compute(row, k, m, level, margin, err);
+    if (!row->levels) row->levels = hm_calloc(1, sizeof *row->levels);
+    if (status || !row->levels) return status; // without memory nothing is remembered
+    size_t next = row->levels->count++ % REMEMBERED;
+    row->levels->at[next].k = k;
+    row->levels->at[next].m = m;
+    row->levels->at[next].has_margin = margin != NULL;
+    row->levels->at[next].level = *level;
+    if (margin) row->levels->at[next].margin = *margin;
+    return HM_OK;
 }
 
 void hm_level_constant(struct hm_level *level, double value)

@@ -34,13 +34,20 @@ static hm_status refuse(const struct hm_row *row, struct hm_error *err)
                    isnan(row->logits[i]) ? "NaN" : "+inf");
 }
 
-// Puts x into a list [*count] of at most HM_ROW_HEAD ascending keys, if it belongs to the smallest.
-static void keep_smallest(uint64_t *list, size_t *count, uint64_t x)
+// A list of the HM_ROW_HEAD smallest keys seen so far, ascending.
+struct smallest {
+    uint64_t *keys;
+    size_t count;
+    float last; // once the list is full: only a larger logit enters, because its index is later
+};
+
+static void offer(struct smallest *list, float logit, size_t index)
 {
-    if (*count == HM_ROW_HEAD && x > list[*count - 1]) return;
-    size_t at = *count < HM_ROW_HEAD ? (*count)++ : *count - 1;
-    for (; at > 0 && list[at - 1] > x; at--) list[at] = list[at - 1];
-    list[at] = x;
+    if (list->count == HM_ROW_HEAD && logit <= list->last) return;
+    uint64_t key = key_of(logit, index);
+    size_t at = list->count < HM_ROW_HEAD ? list->count++ : list->count - 1;
+    for (; at > 0 && list->keys[at - 1] > key; at--) list->keys[at] = list->keys[at - 1];
+    list->keys[at] = key;
 }
 
 // The HM_ROW_HEAD smallest keys, from the blocks that can hold them: HM_ROW_HEAD blocks have a logit as large as the
@@ -48,17 +55,23 @@ static void keep_smallest(uint64_t *list, size_t *count, uint64_t x)
 static void select_head(struct hm_row *row, const float *maxima, size_t blocks)
 {
     uint64_t best[HM_ROW_HEAD];
-    size_t n = 0;
-    for (size_t b = 0; b < blocks; b++) keep_smallest(best, &n, key_of(maxima[b], b));
-    float least = n == HM_ROW_HEAD ? maxima[(uint32_t)best[n - 1]] : -INFINITY;
+    struct smallest largest = {best, 0, -INFINITY}, head = {row->head, 0, -INFINITY};
     for (size_t b = 0; b < blocks; b++) {
-        // A later token of an equal logit does not enter a full head.
-        bool full = row->heads == HM_ROW_HEAD;
-        if (maxima[b] < least || (full && maxima[b] <= row->logits[(uint32_t)row->head[HM_ROW_HEAD - 1]])) continue;
-        size_t end = b * HM_LOOK_BLOCK + HM_LOOK_BLOCK < row->vocab ? b * HM_LOOK_BLOCK + HM_LOOK_BLOCK : row->vocab;
-        for (size_t i = b * HM_LOOK_BLOCK; i < end; i++)
-            if (row->logits[i] >= least) keep_smallest(row->head, &row->heads, hm_row_key(row, i));
+        offer(&largest, maxima[b], b);
+        if (largest.count == HM_ROW_HEAD) largest.last = maxima[(uint32_t)best[HM_ROW_HEAD - 1]];
     }
+    for (size_t b = 0; b < blocks; b++) {
+        bool full = head.count == HM_ROW_HEAD;
+        if (maxima[b] < largest.last || (full && maxima[b] <= head.last)) continue;
+        size_t start = b * HM_LOOK_BLOCK, end = start + HM_LOOK_BLOCK < row->vocab ? start + HM_LOOK_BLOCK : row->vocab;
+        for (size_t i = start; i < end; i++) {
+            float l = row->logits[i];
+            if (l < largest.last || (head.count == HM_ROW_HEAD && l <= head.last)) continue;
+            offer(&head, l, i);
+            if (head.count == HM_ROW_HEAD) head.last = row->logits[(uint32_t)row->head[HM_ROW_HEAD - 1]];
+        }
+    }
+    row->heads = head.count;
 }
 
 // All finite logits are equal; they all stand in the head, or its last is smaller than the top, or all must be looked at.
@@ -133,6 +146,7 @@ void hm_row_close(struct hm_row *row)
     hm_mpi_clear(&row->total);
     hm_mpi_clear(&row->moment);
     hm_weights_free(row->weights);
+    free(row->levels);
     hm_row_memory_give(row->memory, row->held);
     free(row);
 }

@@ -26,6 +26,7 @@ struct hm_row {
     struct hm_weights *weights;     // at the highest precision asked for so far, or NULL
     mpfr_prec_t sums_precision;     // of total and moment; 0: not computed
     struct hm_mpi total, moment;    // sum of w_i, sum of w_i (l_top - l_i)/T
+    struct hm_level_memory *levels; // those asked for last (certificate_level.c), or NULL
 };
 
 // The row's weights at a precision of at least `precision` bits, computed once and kept.
