@@ -5,6 +5,7 @@
 #include "certify/row_state.h"
 
 #include <math.h>
+#include <string.h>
 
 // `additions` roundings of 2^-53 at most meet a term; the weights are good to HM_WEIGHT_ERROR; four roundings and second
 // orders here (docs/filter.md, "One sum").
@@ -47,28 +48,42 @@ static int32_t head_token(const struct hm_row *row, size_t rank)
     return (int32_t)(uint32_t)row->head[rank];
 }
 
-// Weighs the tokens of the head apart from the others, so that the sum of the others is one of its own. The passes run over
-// the gaps between them, at most HM_PASS_CALLS.
+// The tokens of the head by id.
+static void sorted_heads(const struct hm_row *row, int32_t *ids)
+{
+    for (size_t r = 0; r < row->heads; r++) {
+        int32_t id = head_token(row, r);
+        size_t at = r;
+        for (; at > 0 && ids[at - 1] > id; at--) ids[at] = ids[at - 1];
+        ids[at] = id;
+    }
+}
+
+// Weighs the tokens of the head apart from the others, so that the sum of the others is one of its own. Over a long row the
+// passes run over the gaps between them, at most HM_PASS_CALLS; of a short one a copy without them is cheaper.
 static void weigh(struct hm_row *row, struct hm_lanes *sum, struct hm_lanes *moment)
 {
+    enum { SHORT = 8192 };
     struct hm_row_filter *f = &row->filter;
     const struct hm_row_passes *passes = hm_row_passes();
     struct hm_lanes unused[2] = {{{0}}, {{0}}};
     float logits[HM_ROW_HEAD];
-    int32_t ids[HM_ROW_HEAD];
-    for (size_t r = 0; r < row->heads; r++) {
-        int32_t id = head_token(row, r);
-        size_t at = r;
-        logits[r] = row->logits[id];
-        for (; at > 0 && ids[at - 1] > id; at--) ids[at] = ids[at - 1];
-        ids[at] = id;
-    }
+    for (size_t r = 0; r < row->heads; r++) logits[r] = row->logits[head_token(row, r)];
     passes->weigh(logits, row->heads, &f->scale, f->heads, &unused[0], &unused[1]);
-    size_t start = 0;
-    for (size_t k = 0; k <= row->heads; k++) {
-        size_t end = k < row->heads ? (size_t)ids[k] : row->vocab;
-        if (end > start) passes->weigh(row->logits + start, end - start, &f->scale, f->weights + start, sum, moment);
-        start = end + 1;
+    if (row->vocab <= SHORT) {
+        float *copy = (float *)row->spare; // idle but while the row is sorted
+        memcpy(copy, row->logits, row->vocab * sizeof *copy);
+        for (size_t r = 0; r < row->heads; r++) copy[head_token(row, r)] = -INFINITY;
+        passes->weigh(copy, row->vocab, &f->scale, f->weights, sum, moment);
+    } else {
+        int32_t ids[HM_ROW_HEAD];
+        size_t start = 0;
+        sorted_heads(row, ids);
+        for (size_t k = 0; k <= row->heads; k++) {
+            size_t end = k < row->heads ? (size_t)ids[k] : row->vocab;
+            if (end > start) passes->weigh(row->logits + start, end - start, &f->scale, f->weights + start, sum, moment);
+            start = end + 1;
+        }
     }
     for (size_t r = 0; r < row->heads; r++) f->weights[head_token(row, r)] = f->heads[r];
 }
