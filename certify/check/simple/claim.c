@@ -23,7 +23,7 @@ static void check_top(const cJSON *record, struct node *n) {
     const cJSON *v;
     n->top = sc_get(record, "top", cJSON_Array);
     sc_must(cJSON_GetArraySize(n->top) == wanted, "top", "as many entries as the header says");
-    cJSON_ArrayForEach(v, n->top) {
+    cJSON_ArrayForEach (v, n->top) {
         int64_t id = entry(v, "top", n, place++, &logit);
         sc_must(logit < above || (logit == above && id > before), "top", "descending logits, then ids");
         before = id;
@@ -36,7 +36,7 @@ static enum answer among(const struct node *n, size_t token, size_t k) {
     if (n->target) return run->row[TARGET].rank[token] < k ? YES : NO;
     size_t rank = 0;
     const cJSON *v;
-    cJSON_ArrayForEach(v, n->top) {
+    cJSON_ArrayForEach (v, n->top) {
         if (v->child->valuedouble == (double)token) return rank < k ? YES : NO;
         rank++;
     }
@@ -56,7 +56,7 @@ static void check_edge(const cJSON *claim, const struct node *n, size_t k) {
             sc_must(entry(listed, "edge", n, 0, &other) == id && other == logit, "edge", "the entry of top");
     }
 }
-static bool check_k(struct ask a, const struct node *n) { // true when it is decided
+static bool check_k(struct ask a, const struct node *n) {         // true when it is decided
     bool fixed = a.rule->counted && a.rule->kind->rationals == 0; // greedy, topm
     sc_must(a.k <= run->vocab, "k", "at most the vocabulary");
     sc_must(!fixed || a.k == (a.rule->count < run->vocab ? a.rule->count : run->vocab), "k", "the rule's count");
@@ -86,9 +86,11 @@ static void check_levels(const cJSON *claim, const struct ask *a, bool rows, qua
         for (int i = 0; i < 3; i++) {
             star[i] = sc_enclosure(claim, sc_thresholds[i], false);
             double value = a->k == 0 ? 0 : INFINITY;
-            sc_must(star[i].lo == value && star[i].hi == value, sc_thresholds[i], value > 0 ? "exactly inf" : "exactly 0");
+            sc_must(star[i].lo == value && star[i].hi == value, sc_thresholds[i],
+                    value > 0 ? "exactly inf" : "exactly 0");
         }
-        sc_absent(claim, "level_f level_r tied_f tied_r margin universal", "nothing: k is 0 or k + m exceeds the vocabulary");
+        sc_absent(claim, "level_f level_r tied_f tied_r margin universal",
+                  "nothing: k is 0 or k + m exceeds the vocabulary");
         return;
     }
     struct ends f = sc_prove(claim, "level_f", q_level_f, a, rows), r = sc_prove(claim, "level_r", q_level_r, a, rows);
@@ -103,7 +105,8 @@ static void check_levels(const cJSON *claim, const struct ask *a, bool rows, qua
 }
 static void check_bounds(const cJSON *claim, struct ask a, bool rows, const struct ends star[3]) { // margin, universal
     for (int i = 0; i < 2; i++) // Pinsker, with room for this line's own rounding
-        sc_must(!(star[2].lo > 0) || 2 * star[2].lo * star[2].lo * (1 - 0x1p-40) <= star[i].hi, sc_thresholds[i], "at least 2 tv^2");
+        sc_must(!(star[2].lo > 0) || 2 * star[2].lo * star[2].lo * (1 - 0x1p-40) <= star[i].hi, sc_thresholds[i],
+                "at least 2 tv^2");
     if (run->margin) {
         const cJSON *margin = sc_get(claim, "margin", cJSON_Object);
         sc_prove(margin, "gap", q_margin, &a, rows);
@@ -208,7 +211,8 @@ static void check_divergences(const cJSON *claim, struct ask a, const struct nod
         const cJSON *one = sc_get(all, a.divergence->text, cJSON_Object);
         bool proper = a.k > 0 && a.k + a.m <= run->vocab;
         struct ends star = sc_prove(one, "star", q_divergence_star, &a, proper && n->target);
-        sc_must(proper || (star.lo == constant && star.hi == constant), "star", constant > 0 ? "exactly inf" : "exactly 0");
+        sc_must(proper || (star.lo == constant && star.hi == constant), "star",
+                constant > 0 ? "exactly inf" : "exactly 0");
         enum threshold which = a.divergence->form < LARGEST ? DIVERGENCE : OTHER;
         if (null) sc_must(cJSON_IsNull(sc_get(one, "certified", ANY)), "certified", "null");
         else check_verdict(one, "certified", &a, which, pair, n->divergence[a.divergence - run->divergence], star);
@@ -224,14 +228,16 @@ static void check_laws(const cJSON *claim, struct ask a, bool decided) {
         const char *key = i & 1 ? "e" : "accept";
         if (!run->law[i / 2]) continue;
         a.flag = i & 1;
-        struct ends x = sc_prove(sc_get(all, i / 2 ? "topk" : "iid", cJSON_Object), key, laws[i / 2], &a, a.rows && decided);
+        struct ends x =
+            sc_prove(sc_get(all, i / 2 ? "topk" : "iid", cJSON_Object), key, laws[i / 2], &a, a.rows && decided);
         sc_must(x.hi >= 0 && x.lo <= 1, key, "a share");
     }
 }
 
 // Why there is no draft row: one of the page's reasons, and only where it can be true, so that no verdict hides there.
 static void check_why(const struct node *n) {
-    static const char *const reasons[] = {"not kept", "prefill", "no draft model", "no drafter", "leaf", "not expanded"};
+    static const char *const reasons[] = {"not kept",   "prefill", "no draft model",
+                                          "no drafter", "leaf",    "not expanded"};
     bool none = !run->has_draft, leaf = n->children == 0 && !run->audit;
     const bool possible[] = {true, n->index < 0 && !run->audit, none, none, leaf, leaf || none};
     int i = 0;
@@ -241,7 +247,8 @@ static void check_why(const struct node *n) {
 
 static void check_no_verdicts(const cJSON *claim, const struct node *n, bool no_children) {
     const char *why = sc_text(claim, "why"), *given = n->index >= 0 || run->audit ? n->why : "prefill";
-    bool childless = no_children && strcmp(why, "no children") == 0, rowless = !no_children && strcmp(why, "no draft row") == 0;
+    bool childless = no_children && strcmp(why, "no children") == 0,
+         rowless = !no_children && strcmp(why, "no draft row") == 0;
     if (no_children && n->index >= 0) given = "no children";
     sc_must(cJSON_IsNull(sc_get(claim, "certified", ANY)), "certified", "null: there is no draft row, or no child");
     sc_absent(claim, "covered restricted laws", "nothing: there are no verdicts");
@@ -313,7 +320,8 @@ static void check_claim(const cJSON *claim, const struct node *n, int rule, int 
 static void check_distances(const cJSON *record, struct node *n, struct ask a, struct ends kl[3]) {
     static const char *const names[3] = {"kl_pq", "kl_qp", "tv"};
     static quantity *const values[3] = {q_kl_pq, q_kl_qp, q_tv};
-    if (!n->draft_known) sc_absent(record, "kl_pq kl_qp tv standard_accept divergences", "nothing: there is no draft row");
+    if (!n->draft_known)
+        sc_absent(record, "kl_pq kl_qp tv standard_accept divergences", "nothing: there is no draft row");
     if (!run->divergences) sc_absent(record, "divergences", "nothing: the header lists none");
     if (!n->draft_known) return;
     for (int i = 0; i < 3; i++) {
@@ -366,7 +374,7 @@ void sc_claims(const cJSON *record, struct node *n) {
     int64_t k = -1;
     bool decided = true;
     int i = 0;
-    cJSON_ArrayForEach(claim, claims) {
+    cJSON_ArrayForEach (claim, claims) {
         struct mark mark = r_mark();
         snprintf(run->prefix, sizeof run->prefix, "claims[%d].", i);
         if (i % run->ms == 0) k = -1;

@@ -15,7 +15,9 @@ void *sc_alloc(size_t size) {
     return *chunk + top->used - size;
 }
 
-struct mark r_mark(void) { return run->top; }
+struct mark r_mark(void) {
+    return run->top;
+}
 void r_release(struct mark mark) { run->top = mark; }
 
 struct real *r_zero(void) {

@@ -31,7 +31,8 @@ void sc_must(bool holds, const char *field, const char *expected) {
 
 void sc_open(bool open, const char *field) { // a question that stays open at the highest precision
     unsigned long long line = run->line;
-    if (open && run->open++ == 0) snprintf(run->reason, sizeof run->reason, "line %llu: %s%s", line, run->prefix, field);
+    if (open && run->open++ == 0)
+        snprintf(run->reason, sizeof run->reason, "line %llu: %s%s", line, run->prefix, field);
 }
 
 bool sc_like(const char *text, const char *pattern) { // an extended regular expression, of the whole text
@@ -65,7 +66,7 @@ static bool well_formed(const char *text, size_t size) {
 static bool keys_differ(const cJSON *value) {
     int keys = 0;
     const cJSON *a, *b;
-    cJSON_ArrayForEach(a, value) {
+    cJSON_ArrayForEach (a, value) {
         if ((a->string && ++keys > KEY_LIMIT) || (a->child && !keys_differ(a))) return false;
         for (b = a->string ? a->next : NULL; b; b = b->next)
             if (strcmp(a->string, b->string) == 0) return false;

@@ -14,9 +14,10 @@ static int strings(const cJSON *header, const char *key, int most, bool optional
     const cJSON *v;
     int count = 0;
     if (optional && !sc_find(header, key)) return 0;
-    cJSON_ArrayForEach(v, sc_get(header, key, cJSON_Array)) {
+    cJSON_ArrayForEach (v, sc_get(header, key, cJSON_Array)) {
         sc_need(count < most && cJSON_IsString(v), key, "not so many of them, and strings");
-        for (int i = 0; optional && i < count; i++) sc_need(strcmp(text[i], v->valuestring) != 0, key, "different ones");
+        for (int i = 0; optional && i < count; i++)
+            sc_need(strcmp(text[i], v->valuestring) != 0, key, "different ones");
         text[count++] = v->valuestring;
     }
     return count;
@@ -27,7 +28,7 @@ static void read_claims(const cJSON *line) {
     const cJSON *v;
     run->rules = strings(line, "claims", RULES, false, text);
     for (int i = 0; i < run->rules; i++) sc_rule(&run->rule[i], text[i], "claims");
-    cJSON_ArrayForEach(v, sc_get(line, "m", cJSON_Array)) {
+    cJSON_ArrayForEach (v, sc_get(line, "m", cJSON_Array)) {
         bool tree = cJSON_IsString(v) && strcmp(v->valuestring, "tree") == 0 && !run->audit;
         int64_t m = tree ? 0 : sc_integer(v, "m", 1);
         sc_need(run->ms < RULES && m <= M_LIMIT, "m", "at most 32 values, each at most 1000000");
@@ -124,9 +125,9 @@ static void read_sequence(const cJSON *line) {
     sc_is_int(line, "sequence", ++run->sequence);
     sc_int(stop, "max_tokens", 1);
     sc_get(stop, "strings", cJSON_Array);
-    cJSON_ArrayForEach(v, sc_get(line, "prompt", cJSON_Array))
+    cJSON_ArrayForEach (v, sc_get(line, "prompt", cJSON_Array))
         sc_must(sc_integer(v, "prompt", 0) < (int64_t)run->vocab, "prompt", "ids below the vocabulary");
-    cJSON_ArrayForEach(v, sc_get(stop, "eos", cJSON_Array)) sc_integer(v, "eos", 0);
+    cJSON_ArrayForEach (v, sc_get(stop, "eos", cJSON_Array)) sc_integer(v, "eos", 0);
     errno = 0;
     run->seed = strtoull(seed, NULL, 10);
     sc_need(sc_like(seed, "^[0-9]+$") && !errno, "seed", "decimal digits below 2^64");
@@ -143,7 +144,8 @@ static void check_finish(const cJSON *line, int64_t token) {
     const cJSON *stop = sc_find(run->sequence_json, "stop"), *v, *found = sc_find(line, "finish");
     const char *expected = NULL, *said = found ? sc_text(line, "finish") : NULL;
     bool strings = cJSON_GetArraySize(sc_find(stop, "strings")) > 0;
-    cJSON_ArrayForEach(v, sc_find(stop, "eos")) if (v->valuedouble == (double)token) expected = "eos";
+    cJSON_ArrayForEach (v, sc_find(stop, "eos"))
+        if (v->valuedouble == (double)token) expected = "eos";
     if (!expected && said && strcmp(said, "stop") == 0 && strings) expected = "stop";
     if (!expected && run->t + 1 == sc_int(stop, "max_tokens", 1)) expected = "length";
     bool right = expected && said ? strcmp(said, expected) == 0 : expected == said;
@@ -176,7 +178,8 @@ static void read_row(const cJSON *line, struct node *n) {
     n->counted = true;
     if (sc_find(line, "token")) n->token = sc_int(line, "token", 0);
     sc_must(n->token < (int64_t)run->vocab, "token", "an id below the vocabulary");
-    sc_absent(line, "sequence t round source node depth child support regret finish text e ratio", "nothing in an audit");
+    sc_absent(line, "sequence t round source node depth child support regret finish text e ratio",
+              "nothing in an audit");
     sc_claims(line, n);
     run->rows++;
 }

@@ -1,4 +1,5 @@
 // What the files of this checker share; simple.h says in which order to read them.
+// clang-format off
 #ifndef HM_CERTIFY_CHECK_SIMPLE_PARTS_H
 #define HM_CERTIFY_CHECK_SIMPLE_PARTS_H
 #ifndef _GNU_SOURCE
@@ -65,12 +66,11 @@ struct ask { // the arguments of a quantity; each uses what it needs
     size_t proposals;
     bool tree, first, draft, rows; // m from the tree; its children are the first m of q; rows that are there
     mpq_srcptr order;              // of a power mean
-    real x;                        // its level, or another point
+    real x, z;                     // its level, or other numbers
     double eta;                    // noise
     bool flag, raw;
     int part;
     quantity *value, *star;
-    const struct iid *iid;
     char *tried;
 };
 

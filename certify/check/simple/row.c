@@ -21,12 +21,14 @@ static void read_shard_header(struct shard *s, const char *key) {
     while (text[size - 1] == ' ' && size > 1) size--; // padding
     text[size] = '\0';
     const cJSON *json = sc_parse(&run->shard_json, text, size, key), *tensor = sc_find(json, "logits"), *entry;
-    const cJSON *type = sc_find(tensor, "dtype"), *shape = sc_find(tensor, "shape"), *at = sc_find(tensor, "data_offsets");
-    cJSON_ArrayForEach(entry, json)
+    const cJSON *type = sc_find(tensor, "dtype"), *shape = sc_find(tensor, "shape"),
+                *at = sc_find(tensor, "data_offsets");
+    cJSON_ArrayForEach (entry, json)
         sc_need(entry == tensor || strcmp(entry->string, "__metadata__") == 0, key, "a shard with logits only");
     sc_need(cJSON_IsString(type) && strcmp(type->valuestring, "F32") == 0, key, "a shard with logits of dtype F32");
     sc_need(cJSON_GetArraySize(shape) == 2 && cJSON_GetArraySize(at) == 2, key, "a shard with [rows, vocab]");
-    uint64_t rows = (uint64_t)sc_integer(shape->child, key, 0), vocab = (uint64_t)sc_integer(shape->child->next, key, 0);
+    uint64_t rows = (uint64_t)sc_integer(shape->child, key, 0),
+             vocab = (uint64_t)sc_integer(shape->child->next, key, 0);
     uint64_t begin = (uint64_t)sc_integer(at->child, key, 0), end = (uint64_t)sc_integer(at->child->next, key, 0);
     bool spans = vocab == run->vocab && rows <= (UINT64_C(1) << 53) / (4 * vocab) && end == begin + rows * 4 * vocab;
     sc_need(spans, key, "a shard with rows of the vocabulary, whose data_offsets span the shape");

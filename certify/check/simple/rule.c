@@ -5,7 +5,7 @@
 #include <ctype.h>
 
 enum range { POSITIVE, BELOW_ONE, FRACTION }; // x >= 0; 0 <= x < 1; 0 < x <= 1
-static real within(const struct ask *a) { // p - p_1 + eps
+static real within(const struct ask *a) {     // p - p_1 + eps
     return r_add(r_sub(&a->p->p[a->p->order[a->at]], &a->p->p[a->p->order[0]]), r_rational(a->rule->a));
 }
 static real ratio(const struct ask *a) { return r_sub(sc_z(a->p, a->p->order[a->at]), r_log(r_rational(a->rule->a))); }
@@ -147,7 +147,9 @@ TERM(extremal) {
     if (j == a->at) x = (a->flag ? r_min : r_max)(r_mul(up, lambda), r_mul(down, lambda));
     if (j != a->at && a->flag) { // the least of e^d (v + d): which form holds depends on v, or on where v may be
         real above = r_sub(v, r_sub(s, one)), below = r_add(v, r_add(s, one));
-        x = mpfr_sgn(above->lo) >= 0 ? low : mpfr_sgn(below->hi) <= 0 ? high : r_negative(r_exp(r_negative(r_add(one, v))));
+        x = mpfr_sgn(above->lo) >= 0   ? low
+            : mpfr_sgn(below->hi) <= 0 ? high
+                                       : r_negative(r_exp(r_negative(r_add(one, v))));
         if (mpfr_sgn(above->lo) < 0 && mpfr_sgn(above->hi) >= 0) x = r_hull(x, low);
         if (mpfr_sgn(below->hi) > 0 && mpfr_sgn(below->lo) <= 0) x = r_hull(x, high);
     }
@@ -198,7 +200,8 @@ void sc_rule(struct rule *r, const char *text, const char *field) {
         given[i] = sc_rational(word, field);
     }
     sc_need(rest == NULL, field, "as many parameters as the rule has");
-    bool whole = mpz_cmp_ui(mpq_denref(given[0]), 1) == 0 && mpq_sgn(given[0]) > 0 && mpq_cmp_ui(given[0], 1UL << 53, 1) < 0;
+    bool whole =
+        mpz_cmp_ui(mpq_denref(given[0]), 1) == 0 && mpq_sgn(given[0]) > 0 && mpq_cmp_ui(given[0], 1UL << 53, 1) < 0;
     sc_need(whole, field, "a count from 1");
     r->counted = r->kind->counts > 0 || r->kind == kinds;
     r->count = r->counted ? mpz_get_ui(mpq_numref(given[0])) : SIZE_MAX;
@@ -229,11 +232,14 @@ static real closed_radius(const struct ask *a) {
     if (!a->rule->kind->radius) return count_radius(a);
     return a->rule->counted ? r_min(count_radius(a), a->rule->kind->radius(a)) : a->rule->kind->radius(a);
 }
-static enum answer both(enum answer a, enum answer b) { return a == NO || b == NO ? NO : a == OPEN || b == OPEN ? OPEN : YES; }
+static enum answer both(enum answer a, enum answer b) {
+    return a == NO || b == NO ? NO : a == OPEN || b == OPEN ? OPEN : YES;
+}
 static enum answer either(enum answer a, enum answer b) { return not(both(not(a), not(b))); }
 static bool moves(const struct ask *a) { // can noise turn the decision at all?
     bool in = a->at < a->k, zero = a->at >= a->p->finite;
-    if (a->rule->kind->member == is_needed) return mpq_cmp_ui(a->rule->a, 1, 1) < 0 && !zero && (!in || a->p->finite > 1);
+    if (a->rule->kind->member == is_needed)
+        return mpq_cmp_ui(a->rule->a, 1, 1) < 0 && !zero && (!in || a->p->finite > 1);
     return !zero || sc_compare(a->p->finite, a->rule->a, 1) >= 0; // additive: equal logits may leave p_1 <= eps
 }
 
@@ -257,14 +263,18 @@ static enum answer bound(struct ask a) {
         enum answer eps = at_least(a, level_radius), delta = sc_decide(typical_slack, &a);
         return in ? either(both(is_above(&a), eps), delta) : both(eps, delta);
     }
-    enum answer by_count = a.at < a.rule->count ? NO : at_least(a, count_radius), in_property = a.rule->kind->member(&a);
-    enum answer by_property = a.rule->kind->member == is_near ? between(a, near_slack, a.eta, INFINITY) : at_least(a, ratio_radius);
+    enum answer by_count = a.at < a.rule->count ? NO : at_least(a, count_radius),
+                in_property = a.rule->kind->member(&a);
+    enum answer by_property =
+        a.rule->kind->member == is_near ? between(a, near_slack, a.eta, INFINITY) : at_least(a, ratio_radius);
     return either(by_count, both(not(in_property), by_property));
 }
 void sc_radius(const cJSON *claim, struct ask a, bool rows) { // of the decision about the token at place a.at
     const struct rule_kind *kind = a.rule->kind;
     bool in = a.at < a.k, half = kind->member == is_typical || (rows && !in && kind->counts && kind->rationals);
-    if (!rows) half = half || (kind->counts && kind->rationals && isinf(sc_real(sc_get(claim, "radius", cJSON_Array)->child->next, "radius")));
+    if (!rows)
+        half = half || (kind->counts && kind->rationals &&
+                        isinf(sc_real(sc_get(claim, "radius", cJSON_Array)->child->next, "radius")));
     struct ends e = sc_enclosure(claim, "radius", half);
     sc_must(e.lo >= 0, "radius", "a value >= 0");
     if (!rows) return;

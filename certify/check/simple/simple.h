@@ -13,7 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum hm_simple_kind { HM_SIMPLE_PROVED, HM_SIMPLE_CONSISTENT, HM_SIMPLE_REFUTED, HM_SIMPLE_UNDECIDED, HM_SIMPLE_UNREADABLE };
+// clang-format off
+enum hm_simple_kind {
+    HM_SIMPLE_PROVED, HM_SIMPLE_CONSISTENT, HM_SIMPLE_REFUTED, HM_SIMPLE_UNDECIDED, HM_SIMPLE_UNREADABLE
+};
+// clang-format on
 
 struct hm_simple_result {
     enum hm_simple_kind kind;

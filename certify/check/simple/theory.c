@@ -1,6 +1,6 @@
-// What two rows are to each other; levels, thresholds and margins; whether a divergence is below its threshold, with the
-// known identities settled first; the law of an emitted token. theory.md §1-§5, §8. p is a->p, q is a->q; A is the first
-// k of p's order, S the next m. A p on the draft's vocabulary (§4) is a row like any other.
+// What two rows are to each other; levels, thresholds and margins; whether a divergence is below its threshold, with
+// the known identities settled first. theory.md §1-§4, §8. p is a->p, q is a->q; A is the first k of p's order, S the
+// next m. A p on the draft's vocabulary (§4) is a row like any other.
 #include "parts.h"
 
 static real one(void) { return r_number(1); }
@@ -22,7 +22,9 @@ TERM(lesser) { return r_min(p_of(a, j), &a->q->p[i]); }
 real q_kl_pq(const struct ask *a) { return same(a) ? r_number(0) : r_positive(sc_sum(kl_term, a, 0, a->p->finite)); }
 real q_kl_qp(const struct ask *a) { return q_kl_pq(&(struct ask){.p = a->q, .q = a->p}); }
 real q_tv(const struct ask *a) { return same(a) ? r_number(0) : r_min(one(), sc_sum(excess, a, 0, a->p->finite)); }
-real q_standard_accept(const struct ask *a) { return same(a) ? one() : r_min(one(), sc_sum(lesser, a, 0, a->p->finite)); }
+real q_standard_accept(const struct ask *a) {
+    return same(a) ? one() : r_min(one(), sc_sum(lesser, a, 0, a->p->finite));
+}
 TERM(product) { // p^a q^(1 - a)
     real order = r_rational(a->divergence->order), rest = r_sub(one(), order);
     if (q_lacks(a, i)) return r_number(mpfr_sgn(rest->hi) < 0 ? INFINITY : 0);
@@ -118,9 +120,7 @@ TERM(klf_term) { // p ln(p/t) - p + t >= 0, p moved to t by the level
     real p = p_of(a, j), t = (j < a->k ? r_min : r_max)(p, a->x);
     return j >= a->p->finite ? t : r_positive(r_add(r_sub(r_mul(p, r_sub(sc_log_p(a->p, i), r_log(t))), p), t));
 }
-TERM(z_term) {
-    return j < a->k ? r_min(p_of(a, j), a->x) : j < a->k + a->m ? r_max(p_of(a, j), a->x) : p_of(a, j);
-}
+TERM(z_term) { return j < a->k ? r_min(p_of(a, j), a->x) : j < a->k + a->m ? r_max(p_of(a, j), a->x) : p_of(a, j); }
 TERM(above) { return r_positive(r_sub(p_of(a, j), a->x)); }
 TERM(below) { return r_positive(r_sub(a->x, p_of(a, j))); }
 real q_klf(const struct ask *ask) {
@@ -153,7 +153,8 @@ real q_divergence_star(const struct ask *a) {
     return r_positive(from_sum(d, r_exp(r_mul(r_rational(d->order), log))));
 }
 
-// p on the draft's vocabulary D: its mass under the whole p, and the thresholds that say how far q may be from that one.
+// p on the draft's vocabulary D: its mass under the whole p, and the thresholds that say how far q may be from that
+// one.
 TERM(whole_p) { return &a->whole->p[i]; }
 static bool loses_nothing(const struct ask *a) { return a->whole->finite == a->p->finite; }
 real q_mass(const struct ask *a) { return loses_nothing(a) ? one() : sc_sum(whole_p, a, 0, a->p->finite); }
@@ -201,16 +202,21 @@ real q_margin(const struct ask *a) { // part 0: the gap y, 1: klf, 2: klr, 3: tv
 static real threshold(const struct ask *a) { // below which all rejected tokens lie
     real x = r_rational(a->rule->a);
     switch (a->rule->kind->universal) {
-    case 'm': return r_mul(x, p_of(a, 0));
-    case 'e': return r_min(x, r_mul(r_rational(a->rule->b), r_exp(r_negative(q_entropy(a)))));
-    case 'r': return r_exp(r_negative(x));
-    default: return x;
+    case 'm':
+        return r_mul(x, p_of(a, 0));
+    case 'e':
+        return r_min(x, r_mul(r_rational(a->rule->b), r_exp(r_negative(q_entropy(a)))));
+    case 'r':
+        return r_exp(r_negative(x));
+    default:
+        return x;
     }
 }
 real q_below_threshold(const struct ask *a) { return r_sub(threshold(a), p_of(a, 0)); } // of the first token
-real q_universal(const struct ask *a) { // part 1: klf, 2: klr
+real q_universal(const struct ask *a) {                                                 // part 1: klf, 2: klr
     size_t m = a->m;
-    real p = p_of(a, 0), x = r_rational(a->rule->a), rest = sc_mass(a->p, 1, a->p->finite), n = r_number((double)(m + 1));
+    real p = p_of(a, 0), x = r_rational(a->rule->a), rest = sc_mass(a->p, 1, a->p->finite),
+         n = r_number((double)(m + 1));
     if (a->rule->kind->universal == 'a') return sharp(1, m, r_add(one(), r_times(x, m)), r_sub(one(), x), a->part);
     bool all = r_is(x, 1) && a->rule->kind->universal == 'm' && mpfr_less_p(r_times(p, m)->hi, rest->lo);
     if (all) return r_number(0); // alpha = 1: the rejected may be as likely as the first
@@ -224,7 +230,8 @@ real q_universal(const struct ask *a) { // part 1: klf, 2: klr
     return r_positive(r_negative(r_log(r_add(r_positive(r_sub(rest, ms)), r_mul(n, root)))));
 }
 
-// The places that the tied set of an order must hold and may hold: a token within 2^-30 of the level can fall either way.
+// The places that the tied set of an order must hold and may hold: a token within 2^-30 of the level can fall either
+// way.
 void sc_tied(const struct ask *ask, mpq_srcptr order, size_t range[4]) {
     run->precision = 256;
     sc_weigh(&run->row[ask->p - run->row]);
@@ -274,9 +281,51 @@ static bool is_uniform_witness(const struct ask *a, mpq_srcptr order) {
     if (!uniform(a->q) || common(a) != a->p->finite || a->p->finite > a->k + a->m) return false;
     sc_tied(a, order, range);
     size_t untied = a->k < range[0] || a->p->finite <= range[0] ? 0 : a->p->finite - range[0];
-    bool all = untied <= range[2] && (a->p->finite <= a->k || a->k == range[0]) && range[0] == range[1] && range[2] == range[3];
+    bool all = untied <= range[2] && (a->p->finite <= a->k || a->k == range[0]) && range[0] == range[1] &&
+               range[2] == range[3];
     return all && a->q->finite == range[0] + range[2];
 }
+static bool equal(real a, real b) { return mpfr_equal_p(a->lo, b->lo) && mpfr_equal_p(a->hi, b->hi); }
+
+// Is q the witness of order 0, or of one below when S has an empty token, up to swaps of tokens that are equal in p?
+// Then its logits are those of p and a constant outside the tied set, and inside their mean, or -inf with an empty
+// token.
+static bool is_geometric_witness(const struct ask *ask) {
+    struct ask a = *ask;
+    size_t n = a.k + a.m, first = a.k, last = a.k > a.p->finite ? a.k : a.p->finite;
+    bool zero = a.p->finite < n, same = true;
+    run->precision = 1024; // these sums are exact
+    struct mark mark = r_mark();
+    a.order = run->zero;
+    if (!zero) split(&a, &first, &last);
+    size_t count = zero ? 1 : first + n - last, untied = first < last ? first : n;
+    real sum = r_add(sc_sum(height_term, &a, 0, first), sc_sum(height_term, &a, last, n)); // count means
+    real level = zero ? r_number(-INFINITY) : sum, top = level;
+    if (untied < a.p->finite) top = r_max(top, r_times(height(&a, untied), count));
+    real shift = r_sub(r_times(r_number(a.q->logit[a.q->order[0]]), count), top);
+    struct mark inner = r_mark();
+    int64_t tally = r_is(top, -INFINITY); // tied tokens of a class of equal ones, less those at the level
+    for (size_t j = 0; j < a.p->count && same; j++, r_release(inner)) {
+        size_t i = a.p->order[j];
+        real found = r_sub(r_times(r_number(a.q->logit[i]), count), shift), own = r_times(height(&a, j), count);
+        bool at_level = equal(found, level), end = j + 1 == a.p->count || !sc_level(a.p, j, j + 2);
+        if (!equal(own, level)) tally += (j < first || (j >= last && j < n)) - at_level;
+        same = (at_level || equal(found, own)) && (!end || tally == 0);
+    }
+    r_release(mark);
+    return same;
+}
+
+// Is q uniform on D, every token of which moves to the level of the restricted TV?
+TERM(over_share) { return r_sub(&a->whole->p[i], r_div(one(), r_number((double)a->p->count))); }
+static real last_over(const struct ask *a) { return over_share(a, a->k - 1, a->p->order[a->k - 1]); }
+static real next_over(const struct ask *a) { return over_share(a, a->k, a->p->order[a->k]); }
+
+static bool is_even_draft(const struct ask *a) {
+    if (a->k + a->m != a->p->count || a->q->finite != a->p->count || !uniform(a->q)) return false;
+    return sc_decide(last_over, a) == YES && sc_decide(next_over, a) == NO;
+}
+
 static real difference(const struct ask *a) {
     real value = a->value(a);
     return r_is(value, INFINITY) ? value : r_sub(value, a->star(a));
@@ -292,16 +341,19 @@ static real q_reach(const struct ask *ask) {
 
 // Is the divergence of the rows below its threshold?
 enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, quantity *star) {
+    mpq_srcptr order = which == DIVERGENCE ? a.divergence->order : which == KLR ? run->zero : run->one;
+    bool other = which == OTHER, emptied = mpq_sgn(order) < 0 && a.p->finite < a.k + a.m;
     a.value = value;
     a.star = star;
     a.raw = true;
-    mpq_srcptr order = which == DIVERGENCE ? a.divergence->order : run->one;
-    if (which != OTHER && (flat(&a) || equal_if_uniform(&a, which))) return NO;
-    if (which != OTHER && which != KLR && is_uniform_witness(&a, order)) return NO;
-    if (star == q_tv_restricted && which == OTHER && sc_decide(q_reach, &a) == YES) return NO;
+    if ((star != q_tv_restricted || which == TV) && flat(&a)) return NO;
+    if (!other && (equal_if_uniform(&a, which) || is_uniform_witness(&a, order))) return NO;
+    if (!other && (which == KLR || emptied) && is_geometric_witness(&a)) return NO;
+    if (other && star == q_tv_restricted && (sc_decide(q_reach, &a) == YES || is_even_draft(&a))) return NO;
     enum answer above = sc_decide(difference, &a);
     return above == OPEN ? OPEN : above == YES ? NO : YES;
 }
+
 void sc_divergence(struct divergence *d, const char *text) {
     static const char *const names[] = {"hellinger", "chi2", "chi2-reverse", "max", "spread"};
     static const enum form forms[] = {ONE_LESS, LESS_ONE, LESS_ONE, LARGEST, SPREAD};

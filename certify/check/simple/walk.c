@@ -5,7 +5,8 @@ static uint64_t philox_bits(uint64_t seed, uint32_t sequence, uint32_t t) { // 5
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, x[4] = {sequence, t, 0, 0};
     for (int i = 0; i < 10; i++) {
         uint64_t a = UINT64_C(0xD2511F53) * x[0], b = UINT64_C(0xCD9E8D57) * x[2];
-        uint32_t y[4] = {(uint32_t)(b >> 32) ^ x[1] ^ key[0], (uint32_t)b, (uint32_t)(a >> 32) ^ x[3] ^ key[1], (uint32_t)a};
+        uint32_t y[4] = {(uint32_t)(b >> 32) ^ x[1] ^ key[0], (uint32_t)b, (uint32_t)(a >> 32) ^ x[3] ^ key[1],
+                         (uint32_t)a};
         memcpy(x, y, sizeof x);
         key[0] += UINT32_C(0x9E3779B9);
         key[1] += UINT32_C(0xBB67AE85);
@@ -23,7 +24,8 @@ static enum answer reaches(size_t n, size_t left) { // does the mass of the firs
     return sc_decide(short_of_share, &a);
 }
 static size_t check_support(const cJSON *line, const struct node *n) {
-    size_t vocab = run->vocab, left = !run->greedy && run->top_k && (size_t)run->top_k < vocab ? (size_t)run->top_k : vocab;
+    size_t vocab = run->vocab,
+           left = !run->greedy && run->top_k && (size_t)run->top_k < vocab ? (size_t)run->top_k : vocab;
     bool top_p = mpq_cmp_ui(run->top_p, 1, 1) < 0 && !run->greedy;
     size_t support = (size_t)sc_int(line, "support", 1);
     sc_must(support == left || (top_p && support < left), "support", "the tokens that the processors leave");
@@ -85,7 +87,8 @@ static void read_tree(const cJSON *line) {
         t->depth[i] = i ? t->depth[before] + 1 : 0;
         t->choice[i] = -2;
         for (int j = 1; j < i; j++)
-            sc_must(t->parent[j] != t->parent[i] || t->token[j] != t->token[i], "token", "siblings with different tokens");
+            sc_must(t->parent[j] != t->parent[i] || t->token[j] != t->token[i], "token",
+                    "siblings with different tokens");
     }
 }
 void sc_round(const cJSON *line) {
@@ -189,7 +192,8 @@ void sc_walk(const cJSON *line, struct node *n) {
     if (prefill)
         sc_must(cJSON_IsNull(sc_get(line, "round", 0xff)), "round", "null for the token of the prompt's last row");
     else sc_is_int(line, "round", t->number);
-    sc_must(prefill == (strcmp(sc_text(line, "source"), "prefill") == 0), "source", prefill ? "prefill" : "another source");
+    sc_must(prefill == (strcmp(sc_text(line, "source"), "prefill") == 0), "source",
+            prefill ? "prefill" : "another source");
     sc_is_int(line, "node", prefill ? 0 : t->next);
     sc_is_int(line, "depth", prefill ? 0 : t->depth[t->next]);
     n->index = prefill ? -1 : t->next;
@@ -261,7 +265,8 @@ static void expect_by_walk(struct tree *t) {
         if (least < t->accepted) least = t->accepted; // rows absent
         for (int i = 0; i < t->count && t->choice[at] == -2; i++) most = t->depth[i] > most ? t->depth[i] : most;
     }
-    sc_must(t->expected.lo <= (double)most && t->expected.hi >= (double)least, "expected_accept", "what the walk accepts");
+    sc_must(t->expected.lo <= (double)most && t->expected.hi >= (double)least, "expected_accept",
+            "what the walk accepts");
 }
 void sc_round_end(void) { // before the next record that is not of this round
     struct tree *t = run->tree;
