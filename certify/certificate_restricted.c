@@ -57,7 +57,8 @@ static hm_status open_rows(struct hm_restriction *r, struct hm_error *err)
 static hm_status measure(const struct hm_restriction *r, struct hm_restricted_figures *out, struct hm_error *err)
 {
     hm_status status = HM_OK;
-    bool done = hm_restricted_filter(r, out) && hm_ival_narrow(out->mass) && hm_ival_narrow(out->loss) && hm_ival_narrow(out->tv);
+    bool done = hm_restricted_filter(r, out) &&
+                hm_filter_count(r->whole, hm_ival_narrow(out->mass) && hm_ival_narrow(out->loss) && hm_ival_narrow(out->tv));
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_restricted_values v;
         hm_restricted_values_init(&v, precision);

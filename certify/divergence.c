@@ -106,7 +106,7 @@ hm_status hm_divergence_between(const struct hm_divergence *d, struct hm_row *p,
     bool done = hm_divergence_between_filter(d, p, q, out);
     if (done) {
         *out = hm_divergence_unit_ival(d, *out);
-        done = sharp_ival(*out);
+        done = hm_filter_count(p, sharp_ival(*out));
     }
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_mpi value;
@@ -138,7 +138,7 @@ hm_status hm_divergence_level(const struct hm_divergence *d, struct hm_row *p, s
     bool done = hm_divergence_level_filter(d, p, k, m, out);
     if (done) {
         *out = hm_divergence_unit_ival(d, *out);
-        done = sharp_ival(*out);
+        done = hm_filter_count(p, sharp_ival(*out));
     }
     if (!done) *out = (struct hm_ival){0, INFINITY};
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {

@@ -178,7 +178,9 @@ static enum hm_verdict filtered(const struct hm_divergence *d, struct hm_row *p,
 {
     struct hm_ival value, level;
     if (!hm_divergence_level_filter(d, p, k, m, &level) || !hm_divergence_between_filter(d, p, q, &value)) return HM_UNDECIDED;
-    return hm_ival_less(value, level);
+    enum hm_verdict below = hm_ival_less(value, level);
+    hm_filter_count(p, below != HM_UNDECIDED);
+    return below;
 }
 
 hm_status hm_divergence_certified(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, size_t k, size_t m,

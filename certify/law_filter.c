@@ -76,5 +76,5 @@ bool hm_filter_law(struct hm_row *p, struct hm_row *q, size_t m, size_t k, struc
     climb(&x, m, out);
     if (k == 0) out->e = (struct hm_ival){0, 0};
     free(in);
-    return hm_ival_narrow(out->accept) && hm_ival_narrow(out->e);
+    return hm_filter_count(p, hm_ival_narrow(out->accept) && hm_ival_narrow(out->e));
 }
