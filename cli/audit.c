@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FINDINGS_SHOWN = 20 };
+enum { FINDINGS_SHOWN = 20, LOG_VOCAB_MOST = 1 << 20 }; // the latter is that of the log's readers
 
 struct audit {
     struct hm_audit_options options;
@@ -94,9 +94,11 @@ static hm_status check_shards(const char *log, const char *input, struct hm_erro
     return hm_fail(err, HM_USAGE, "%s: expected another name for the log: %s may be one of its row shards", log, input);
 }
 
-static hm_status check_log(const struct hm_audit_options *o, struct hm_error *err)
+static hm_status check_log(const struct hm_audit_options *o, size_t vocab, struct hm_error *err)
 {
     if (!o->log) return HM_OK;
+    if (vocab > LOG_VOCAB_MOST)
+        return hm_fail(err, HM_USAGE, "--log: expected a vocabulary of at most %d, found %zu", LOG_VOCAB_MOST, vocab);
     hm_status rc = hm_stamping_check_path(o->log, err);
     if (!rc) rc = check_shards(o->log, o->target, err);
     if (!rc && o->draft) rc = check_shards(o->log, o->draft, err);
@@ -226,7 +228,7 @@ static int run(struct audit *a, struct hm_error *err)
     struct hm_stamp_summary summary = {0};
     bool text = !a->options.json;
     hm_status rc = hm_audit_input_open(&a->options, &a->input, err);
-    if (!rc) rc = check_log(&a->options, err);
+    if (!rc) rc = check_log(&a->options, a->input.target_info.vocab, err);
     if (!rc && text) rc = hm_audit_table_open(&a->options, &a->table, err);
     if (!rc && text) print_head(a);
     if (!rc) rc = look_at_rows(a, err);
