@@ -2,6 +2,7 @@
 hallmark_test(check tests/test_check_support.c)
 hallmark_test(check_mutations tests/test_check_support.c)
 hallmark_test(check_hostile tests/test_check_support.c)
+hallmark_test(check_simple tests/test_check_support.c)
 
 # The corpus of its fuzz target, replayed.
 add_executable(fuzz_check tests/fuzz/fuzz_check.c tests/fuzz/driver.c)

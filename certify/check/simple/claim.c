@@ -16,6 +16,7 @@ static int64_t entry(const cJSON *v, const char *field, const struct node *n, si
     sc_must(!n->target || (id == p->order[place] && *logit == p->logit[id]), field, "the order's token and logit");
     return id;
 }
+
 static void check_top(const cJSON *record, struct node *n) {
     int64_t before = -1, wanted = run->top_count < (int64_t)run->vocab ? run->top_count : (int64_t)run->vocab;
     double above = INFINITY, logit;
@@ -42,6 +43,7 @@ static enum answer among(const struct node *n, size_t token, size_t k) {
     }
     return k <= rank ? NO : OPEN;
 }
+
 static void check_edge(const cJSON *claim, const struct node *n, size_t k) {
     const cJSON *edge = sc_get(claim, "edge", cJSON_Array);
     sc_need(cJSON_GetArraySize(edge) == 2, "edge", "two entries");
@@ -56,6 +58,7 @@ static void check_edge(const cJSON *claim, const struct node *n, size_t k) {
             sc_must(entry(listed, "edge", n, 0, &other) == id && other == logit, "edge", "the entry of top");
     }
 }
+
 static bool check_k(struct ask a, const struct node *n) {         // true when it is decided
     bool fixed = a.rule->counted && a.rule->kind->rationals == 0; // greedy, topm
     sc_must(a.k <= run->vocab, "k", "at most the vocabulary");
@@ -69,6 +72,7 @@ static bool check_k(struct ask a, const struct node *n) {         // true when i
     sc_open(last == OPEN || next == OPEN, "k");
     return last == YES && next == NO;
 }
+
 static void check_tied(const cJSON *claim, const char *key, mpq_srcptr order, const struct ask *a, bool rows) {
     const cJSON *tied = sc_get(claim, key, cJSON_Array);
     sc_need(cJSON_GetArraySize(tied) == 2, key, "[a, s]");
@@ -103,6 +107,7 @@ static void check_levels(const cJSON *claim, const struct ask *a, bool rows, qua
         sc_must(star[i].hi >= 0, sc_thresholds[i], "a value >= 0");
     }
 }
+
 static void check_bounds(const cJSON *claim, struct ask a, bool rows, const struct ends star[3]) { // margin, universal
     for (int i = 0; i < 2; i++) // Pinsker, with room for this line's own rounding
         sc_must(!(star[2].lo > 0) || 2 * star[2].lo * star[2].lo * (1 - 0x1p-40) <= star[i].hi, sc_thresholds[i],
@@ -129,6 +134,7 @@ static void check_bounds(const cJSON *claim, struct ask a, bool rows, const stru
         sc_must(e.lo <= star[a.part - 1].hi, sc_thresholds[a.part - 1], "at most the exact threshold");
     }
 }
+
 static void check_accepts(const cJSON *claim, struct ask a, const struct node *n, bool decided) {
     int word = sc_word(claim, "accepts", yes_no);
     bool yes = word == 0, undecided = word == 2;
@@ -138,6 +144,7 @@ static void check_accepts(const cJSON *claim, struct ask a, const struct node *n
     a.at = run->row[TARGET].rank[a.token];
     if (sc_find(claim, "radius")) sc_radius(claim, a, n->target && truth != OPEN && !undecided);
 }
+
 static void check_active(const cJSON *claim, const struct ask *a, bool rows) {
     bool eps = sc_word(claim, "active", eps_delta) == 0;
     sc_must(a->rule->kind->universal == 'e', "active", "nothing: the rule has one threshold");

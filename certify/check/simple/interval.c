@@ -18,6 +18,7 @@ void *sc_alloc(size_t size) {
 struct mark r_mark(void) {
     return run->top;
 }
+
 void r_release(struct mark mark) { run->top = mark; }
 
 struct real *r_zero(void) {
@@ -29,6 +30,7 @@ struct real *r_zero(void) {
 }
 
 typedef int binary(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
+
 static real ends(binary *f, mpfr_srcptr a, mpfr_srcptr b, mpfr_srcptr c, mpfr_srcptr d) { // [f(a, b), f(c, d)]
     struct real *x = r_zero();
     f(x->lo, a, b, MPFR_RNDD);
@@ -40,6 +42,7 @@ static real ends(binary *f, mpfr_srcptr a, mpfr_srcptr b, mpfr_srcptr c, mpfr_sr
 }
 
 typedef int unary(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
+
 static real rising(unary *f, real a) {
     struct real *x = r_zero();
     f(x->lo, a->lo, MPFR_RNDD);

@@ -322,6 +322,7 @@ int hm_check_simple(const char *path, bool allow_truncated, bool allow_absent_ro
 }
 
 #ifdef HALLMARK_CHECK_MAIN
+
 int main(int argc, char **argv) {
     bool truncated = false, absent = false;
     struct hm_simple_result result;

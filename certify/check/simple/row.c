@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 enum { HEADER_LIMIT = 1 << 20, EXACT = 512 }; // EXACT: bits that hold any difference of float logits
+
 static void read_shard_header(struct shard *s, const char *key) {
     unsigned char prefix[8] = {0};
     uint64_t size = 0;
@@ -116,6 +117,7 @@ bool sc_load(const cJSON *record, const char *key, enum which which, bool *absen
 real sc_z(const struct row *r, size_t token) { // (l - l_first)/T
     return r_mul(r_sub(r_number(r->logit[token]), r_number(r->logit[r->order[0]])), r_rational(r->inverse));
 }
+
 void sc_weigh(struct row *r) { // fills p and log_sum
     if (!r->here || r->precision == run->precision || r->finite == 0) return;
     struct mark start = r_mark();
@@ -134,18 +136,23 @@ void sc_weigh(struct row *r) { // fills p and log_sum
     r->precision = run->precision;
     r_release(start);
 }
+
 real sc_log_p(const struct row *r, size_t token) { return r_sub(sc_z(r, token), &r->log_sum); }
+
 real sc_sum(term *value, const struct ask *a, size_t from, size_t to) { // over places of the order of p
     struct real *sum = r_zero();
     struct mark mark = r_mark();
     for (size_t j = from; j < to; j++, r_release(mark)) r_into(sum, value(a, j, a->p->order[j]));
     return sum;
 }
+
 TERM(own) { return &a->p->p[i]; }
 real sc_mass(const struct row *p, size_t from, size_t to) { return sc_sum(own, &(struct ask){.p = p}, from, to); }
+
 bool sc_level(const struct row *r, size_t from, size_t to) { // equal logits at these places?
     return r->logit[r->order[from]] == r->logit[r->order[to - 1]];
 }
+
 bool sc_same_law(const struct row *p, const struct row *q) { // do the logits differ by a constant?
     bool same = true;
     mpfr_t d, first;

@@ -8,18 +8,23 @@ enum range { POSITIVE, BELOW_ONE, FRACTION }; // x >= 0; 0 <= x < 1; 0 < x <= 1
 static real within(const struct ask *a) {     // p - p_1 + eps
     return r_add(r_sub(&a->p->p[a->p->order[a->at]], &a->p->p[a->p->order[0]]), r_rational(a->rule->a));
 }
+
 static real ratio(const struct ask *a) { return r_sub(sc_z(a->p, a->p->order[a->at]), r_log(r_rational(a->rule->a))); }
 static real mass(const struct ask *a) { return r_sub(&a->p->p[a->p->order[a->at]], r_rational(a->rule->a)); }
+
 static real surprise(const struct ask *a) { // ln p + r
     return r_add(sc_log_p(a->p, a->p->order[a->at]), r_rational(a->rule->a));
 }
+
 static real typical(const struct ask *a) { // ln p + H - ln delta
     real log_p = sc_log_p(a->p, a->p->order[a->at]);
     return r_sub(r_add(log_p, q_entropy(a)), r_log(r_rational(a->rule->b)));
 }
+
 static real share(const struct ask *a) { // the mass before this place, less P
     return r_sub(sc_mass(a->p, 0, a->at), r_rational(a->rule->a));
 }
+
 int sc_compare(size_t n, mpq_srcptr q, size_t with) { // n q against an integer
     mpq_t x;
     mpq_init(x);
@@ -29,29 +34,35 @@ int sc_compare(size_t n, mpq_srcptr q, size_t with) { // n q against an integer
     mpq_clear(x);
     return sign;
 }
+
 static bool ties_first(const struct ask *a) { return sc_level(a->p, 0, a->at + 1); }
 static bool flat(const struct ask *a) { return sc_level(a->p, 0, a->p->finite); } // uniform on its support
 static enum answer not(enum answer x) { return x == OPEN ? OPEN : x == YES ? NO : YES; }
 static enum answer is_any(const struct ask *a) { return a->at < a->p->count ? YES : NO; }
+
 static enum answer is_near(const struct ask *a) {
     if (ties_first(a)) return YES;
     if (mpq_sgn(a->rule->a) == 0) return NO;
     if (a->at >= a->p->finite && flat(a)) return sc_compare(a->p->finite, a->rule->a, 1) >= 0 ? YES : NO;
     return sc_decide(within, a);
 }
+
 static enum answer is_likely(const struct ask *a) {
     if (ties_first(a)) return YES;
     return a->at >= a->p->finite || mpq_cmp_ui(a->rule->a, 1, 1) == 0 ? NO : sc_decide(ratio, a);
 }
+
 static enum answer is_above(const struct ask *a) {
     if (a->at >= a->p->finite) return NO;
     if (flat(a)) return sc_compare(a->p->finite, a->rule->a, 1) <= 0 ? YES : NO;
     return mpq_cmp_ui(a->rule->a, 1, 1) >= 0 ? NO : sc_decide(mass, a);
 }
+
 static enum answer is_bearable(const struct ask *a) {
     if (a->at >= a->p->finite) return NO;
     return a->p->finite == 1 ? YES : mpq_sgn(a->rule->a) == 0 ? NO : sc_decide(surprise, a);
 }
+
 static enum answer is_typical(const struct ask *a) {
     if (mpq_sgn(a->rule->a) == 0 || mpq_sgn(a->rule->b) == 0) return YES; // p >= 0
     enum answer first = is_above(a);
@@ -59,24 +70,29 @@ static enum answer is_typical(const struct ask *a) {
     enum answer second = !flat(a) ? sc_decide(typical, a) : mpq_cmp_ui(a->rule->b, 1, 1) <= 0 ? YES : NO;
     return second == NO ? first : second;
 }
+
 static enum answer is_needed(const struct ask *a) { // by the nucleus: what comes before is less than P
     if (a->at == 0) return YES;
     if (a->at >= a->p->finite) return NO;
     if (mpq_cmp_ui(a->rule->a, 1, 1) == 0) return YES;
     return flat(a) ? (sc_compare(a->p->finite, a->rule->a, a->at) > 0 ? YES : NO) : not(sc_decide(share, a));
 }
+
 static real half_gap(const struct row *p, size_t upper, size_t lower) { // inf where noise does not reach
     if (lower >= p->finite) return r_number(INFINITY);
     real gap = r_sub(r_number(p->logit[p->order[upper]]), r_number(p->logit[p->order[lower]]));
     return r_mul(gap, r_number(0.5));
 }
+
 static real half_t(const struct ask *a, real x) { return r_div(r_mul(x, r_number(0.5)), r_rational(a->p->inverse)); }
+
 static real ratio_radius(const struct ask *a) {
     bool in = a->at < a->k;
     real shift = half_t(a, r_log(r_rational(a->rule->a)));
     real gap = in ? half_gap(a->p, a->at, a->at == 0) : half_gap(a->p, 0, a->at);
     return r_positive(in ? r_sub(gap, shift) : r_add(gap, shift));
 }
+
 static real near_radius(const struct ask *a) { // of an accepted token
     size_t other = a->at == 0;
     if (other >= a->p->finite || mpq_sgn(a->rule->a) == 0) return half_gap(a->p, a->at, other);
@@ -85,6 +101,7 @@ static real near_radius(const struct ask *a) { // of an accepted token
     real upper = r_add(&a->p->p[a->p->order[a->at]], r_mul(eps, rest));
     return r_positive(half_t(a, r_log(r_div(upper, r_mul(r_sub(r_number(1), eps), best)))));
 }
+
 static real level_radius(const struct ask *a) { // of absolute, of regret with t = e^-r, of the eps branch of entropy
     real given = r_rational(a->rule->a);
     bool is_regret = a->rule->kind->member == is_bearable, zero = mpq_sgn(a->rule->a) == 0;
@@ -97,10 +114,12 @@ static real level_radius(const struct ask *a) { // of absolute, of regret with t
     real x = half_t(a, r_log(odds));
     return r_positive(r_max(x, r_negative(x)));
 }
+
 static real noisy(const struct ask *a, double logit, double shift) { // exp((logit - l_first + shift)/T)
     real distance = r_sub(r_number(logit), r_number(a->p->logit[a->p->order[0]]));
     return r_exp(r_mul(r_add(distance, r_number(shift)), r_rational(a->p->inverse)));
 }
+
 static int compare_gap(double upper, double lower, double distance) { // the sign of upper - lower - distance, exactly
     mpfr_t d;
     mpfr_init2(d, 512); // holds any difference of floats
@@ -117,6 +136,7 @@ TERM(raised) {
     bool below = j == a->at || compare_gap(first, l, 2 * a->eta) > 0;
     return below ? noisy(a, l, a->eta) : noisy(a, first, -a->eta);
 }
+
 static real near_slack(const struct ask *a) {
     real first = noisy(a, a->p->logit[a->p->order[0]], -a->eta), x = noisy(a, a->p->logit[a->p->order[a->at]], a->eta);
     real slack = r_sub(r_sub(first, x), r_mul(sc_sum(raised, a, 0, a->p->finite), r_rational(a->rule->a)));
@@ -133,6 +153,7 @@ TERM(shifted) {
     real w = noisy(a, !in && !first && l > x ? x : l, first == in ? a->eta : -a->eta), P = r_rational(a->rule->a);
     return r_mul(w, first ? r_sub(r_number(1), P) : r_negative(P)); // sums to the mass of the first, less P
 }
+
 static real nucleus_slack(const struct ask *a) {
     real slack = sc_sum(shifted, a, 0, a->p->finite);
     return (a->at < a->k) == a->flag ? slack : r_negative(slack);
@@ -155,10 +176,12 @@ TERM(extremal) {
     }
     return r_mul(&a->p->p[i], x);
 }
+
 static real typical_slack(const struct ask *a) {
     real sum = sc_sum(extremal, a, 0, a->p->finite);
     return a->flag ? sum : r_negative(sum);
 }
+
 static const struct rule_kind kinds[] = {
     // name, counts and rationals, their range, membership beside the count, its radius where it has a closed form, and
     // which universal bound
@@ -173,6 +196,7 @@ static const struct rule_kind kinds[] = {
     {"absolute", 0, 1, FRACTION, is_above, level_radius, 't'},
     {"regret", 0, 1, POSITIVE, is_bearable, level_radius, 'r'},
 };
+
 mpq_ptr sc_rational(const char *text, const char *field) { // which lasts as long as the run
     sc_need(run->rational_count < RATIONALS, field, "fewer rationals");
     mpq_ptr q = run->rationals[run->rational_count];
@@ -215,27 +239,34 @@ void sc_rule(struct rule *r, const char *text, const char *field) {
 enum answer sc_member(struct ask a) { // is the token at place a.at of the order in A(p)?
     return a.at >= a.p->count || a.at >= a.rule->count ? NO : a.rule->kind->member(&a);
 }
+
 static real less_eta(const struct ask *a) {
     real r = a->value(a);
     return r_is(r, INFINITY) ? r_number(1) : r_sub(r, r_number(a->eta));
 }
+
 static enum answer at_least(struct ask a, quantity *radius) { // eta
     a.value = radius;
     return sc_decide(less_eta, &a);
 }
+
 static real count_radius(const struct ask *a) {
     bool in = a->at < a->k;
     if (in && a->rule->count >= a->p->count) return r_number(INFINITY);
     return in ? half_gap(a->p, a->at, a->rule->count) : half_gap(a->p, a->rule->count - 1, a->at);
 }
+
 static real closed_radius(const struct ask *a) {
     if (!a->rule->kind->radius) return count_radius(a);
     return a->rule->counted ? r_min(count_radius(a), a->rule->kind->radius(a)) : a->rule->kind->radius(a);
 }
+
 static enum answer both(enum answer a, enum answer b) {
     return a == NO || b == NO ? NO : a == OPEN || b == OPEN ? OPEN : YES;
 }
+
 static enum answer either(enum answer a, enum answer b) { return not(both(not(a), not(b))); }
+
 static bool moves(const struct ask *a) { // can noise turn the decision at all?
     bool in = a->at < a->k, zero = a->at >= a->p->finite;
     if (a->rule->kind->member == is_needed)
@@ -269,6 +300,7 @@ static enum answer bound(struct ask a) {
         a.rule->kind->member == is_near ? between(a, near_slack, a.eta, INFINITY) : at_least(a, ratio_radius);
     return either(by_count, both(not(in_property), by_property));
 }
+
 void sc_radius(const cJSON *claim, struct ask a, bool rows) { // of the decision about the token at place a.at
     const struct rule_kind *kind = a.rule->kind;
     bool in = a.at < a.k, half = kind->member == is_typical || (rows && !in && kind->counts && kind->rationals);
@@ -287,6 +319,7 @@ void sc_radius(const cJSON *claim, struct ask a, bool rows) { // of the decision
     sc_must(truth != NO, "radius", "the decision's radius");
     sc_open(truth == OPEN, "radius");
 }
+
 static real eps_or_delta(const struct ask *a) { // ln delta - H - ln eps
     return r_sub(r_sub(r_log(r_rational(a->rule->b)), q_entropy(a)), r_log(r_rational(a->rule->a)));
 }

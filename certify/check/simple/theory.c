@@ -7,29 +7,36 @@ static real one(void) { return r_number(1); }
 static real p_of(const struct ask *a, size_t j) { return &a->p->p[a->p->order[j]]; }
 static bool q_lacks(const struct ask *a, size_t i) { return isinf(a->q->logit[i]); }
 static bool same(const struct ask *a) { return sc_same_law(a->p, a->q); }
+
 real q_lse(const struct ask *a) {
     return r_add(r_mul(r_number(a->p->logit[a->p->order[0]]), r_rational(a->p->inverse)), &a->p->log_sum);
 }
+
 real q_regret(const struct ask *a) { return r_negative(sc_z(a->p, a->token)); }
 TERM(surprise) { return r_mul(p_of(a, j), r_negative(sc_log_p(a->p, i))); }
 real q_entropy(const struct ask *a) { return r_positive(sc_sum(surprise, a, 0, a->p->finite)); }
+
 static real log_ratio(const struct ask *a, size_t i) { // ln(p/q)
     return q_lacks(a, i) ? r_number(INFINITY) : r_sub(sc_log_p(a->p, i), sc_log_p(a->q, i));
 }
+
 TERM(kl_term) { return r_mul(p_of(a, j), log_ratio(a, i)); }
 TERM(excess) { return r_positive(r_sub(p_of(a, j), &a->q->p[i])); }
 TERM(lesser) { return r_min(p_of(a, j), &a->q->p[i]); }
 real q_kl_pq(const struct ask *a) { return same(a) ? r_number(0) : r_positive(sc_sum(kl_term, a, 0, a->p->finite)); }
 real q_kl_qp(const struct ask *a) { return q_kl_pq(&(struct ask){.p = a->q, .q = a->p}); }
 real q_tv(const struct ask *a) { return same(a) ? r_number(0) : r_min(one(), sc_sum(excess, a, 0, a->p->finite)); }
+
 real q_standard_accept(const struct ask *a) {
     return same(a) ? one() : r_min(one(), sc_sum(lesser, a, 0, a->p->finite));
 }
+
 TERM(product) { // p^a q^(1 - a)
     real order = r_rational(a->divergence->order), rest = r_sub(one(), order);
     if (q_lacks(a, i)) return r_number(mpfr_sgn(rest->hi) < 0 ? INFINITY : 0);
     return r_exp(r_add(r_mul(order, sc_log_p(a->p, i)), r_mul(rest, sc_log_p(a->q, i))));
 }
+
 static real extreme(const struct ask *a, bool least, bool raw) { // of ln(p/q), or of T ln(p/q) and a constant
     struct real *best = r_zero();
     r_copy(best, r_number(least ? INFINITY : -INFINITY));
@@ -48,6 +55,7 @@ static real from_sum(const struct divergence *d, real sum) {
     if (d->form == LOGARITHM) return r_mul(r_rational(d->scale), r_log(sum));
     return d->form == ONE_LESS ? r_sub(one(), sum) : r_sub(sum, one());
 }
+
 real q_divergence(const struct ask *a) { // raw: the spread is not divided by T, so that it is exact
     const struct divergence *d = a->divergence;
     if (same(a)) return r_number(0);
@@ -69,11 +77,14 @@ static real height(const struct ask *a, size_t j) {
     real v = r_exp(r_mul(r_rational(a->order), sc_log_p(a->p, a->p->order[j])));
     return sign < 0 ? r_negative(v) : v;
 }
+
 TERM(height_term) { return height(a, j); }
+
 TERM(balance_term) {
     real d = r_sub(height(a, j), a->x);
     return j < a->k ? r_positive(d) : r_negative(r_positive(r_negative(d)));
 }
+
 static real balance(struct ask a, real x) {
     a.x = x;
     return sc_sum(balance_term, &a, 0, a.k + a.m);
@@ -91,6 +102,7 @@ static void split(const struct ask *a, size_t *first, size_t *last) {
     *first = low < a->k ? low : a->k;
     *last = low > a->k ? low : a->k;
 }
+
 static real level(const struct ask *a) {
     size_t n = a->k + a->m, first, last;
     if (mpq_sgn(a->order) <= 0 && a->p->finite < n) return r_number(0);
@@ -107,35 +119,44 @@ static real level(const struct ask *a) {
     real order = r_rational(a->order), log = r_log(sign < 0 ? r_negative(x) : x);
     return r_exp(sign < 0 ? r_negative(r_div(log, r_negative(order))) : r_div(log, order));
 }
+
 static struct ask at_level(const struct ask *ask, mpq_srcptr order) {
     struct ask a = *ask;
     a.order = order;
     a.x = level(&a);
     return a;
 }
+
 static bool flat(const struct ask *a) { return sc_level(a->p, 0, a->k + a->m); } // then every threshold is 0
 real q_level_f(const struct ask *a) { return at_level(a, run->one).x; }
 real q_level_r(const struct ask *a) { return r_log(at_level(a, run->zero).x); }
+
 TERM(klf_term) { // p ln(p/t) - p + t >= 0, p moved to t by the level
     real p = p_of(a, j), t = (j < a->k ? r_min : r_max)(p, a->x);
     return j >= a->p->finite ? t : r_positive(r_add(r_sub(r_mul(p, r_sub(sc_log_p(a->p, i), r_log(t))), p), t));
 }
+
 TERM(z_term) { return j < a->k ? r_min(p_of(a, j), a->x) : j < a->k + a->m ? r_max(p_of(a, j), a->x) : p_of(a, j); }
 TERM(above) { return r_positive(r_sub(p_of(a, j), a->x)); }
 TERM(below) { return r_positive(r_sub(a->x, p_of(a, j))); }
+
 real q_klf(const struct ask *ask) {
     struct ask a = at_level(ask, run->one);
     return flat(&a) ? r_number(0) : sc_sum(klf_term, &a, 0, a.k + a.m);
 }
+
 static real z_star(const struct ask *ask, mpq_srcptr order) {
     struct ask a = at_level(ask, order);
     return sc_sum(z_term, &a, 0, a.p->count);
 }
+
 real q_klr(const struct ask *a) { return flat(a) ? r_number(0) : r_positive(r_negative(r_log(z_star(a, run->zero)))); }
+
 real q_tv_star(const struct ask *ask) {
     struct ask a = at_level(ask, run->one);
     return flat(&a) ? r_number(0) : r_min(one(), sc_sum(above, &a, 0, a.k));
 }
+
 real q_divergence_star(const struct ask *a) {
     const struct divergence *d = a->divergence;
     size_t n = a->k + a->m, first = a->p->order[0];
@@ -187,9 +208,11 @@ static real sharp(size_t k, size_t m, real u, real v, int part) {
     if (part == 1) sum = r_add(r_mul(u, log_u), r_is(v, 0) ? r_number(0) : r_mul(v, log_v));
     return r_positive(r_div(sum, r_number((double)(k + m))));
 }
+
 TERM(over_last) { // p - p_(k), exactly 0 for equal logits
     return sc_level(a->p, j, a->k) ? r_number(0) : r_sub(p_of(a, j), p_of(a, a->k - 1));
 }
+
 real q_margin(const struct ask *a) { // part 0: the gap y, 1: klf, 2: klr, 3: tv
     size_t k = a->k, m = a->m;
     if (sc_level(a->p, k - 1, k + 1)) return r_number(0);
@@ -199,6 +222,7 @@ real q_margin(const struct ask *a) { // part 0: the gap y, 1: klf, 2: klr, 3: tv
     real v = r_add(sc_sum(over_last, a, 0, k), r_add(sc_mass(a->p, k, a->p->finite), r_times(p_of(a, k), k)));
     return sharp(k, m, r_add(one(), r_times(y, m)), v, a->part);
 }
+
 static real threshold(const struct ask *a) { // below which all rejected tokens lie
     real x = r_rational(a->rule->a);
     switch (a->rule->kind->universal) {
@@ -212,6 +236,7 @@ static real threshold(const struct ask *a) { // below which all rejected tokens 
         return x;
     }
 }
+
 real q_below_threshold(const struct ask *a) { return r_sub(threshold(a), p_of(a, 0)); } // of the first token
 real q_universal(const struct ask *a) {                                                 // part 1: klf, 2: klr
     size_t m = a->m;
@@ -247,7 +272,9 @@ void sc_tied(const struct ask *ask, mpq_srcptr order, size_t range[4]) {
     }
     r_release(mark);
 }
+
 static bool uniform(const struct row *r) { return sc_level(r, 0, r->finite); }
+
 static size_t common(const struct ask *a) { // tokens of both supports
     size_t count = 0;
     for (size_t j = 0; j < a->p->finite; j++) count += !q_lacks(a, a->p->order[j]);
@@ -285,6 +312,7 @@ static bool is_uniform_witness(const struct ask *a, mpq_srcptr order) {
                range[2] == range[3];
     return all && a->q->finite == range[0] + range[2];
 }
+
 static bool equal(real a, real b) { return mpfr_equal_p(a->lo, b->lo) && mpfr_equal_p(a->hi, b->hi); }
 
 // Is q the witness of order 0, or of one below when S has an empty token, up to swaps of tokens that are equal in p?

@@ -13,9 +13,11 @@ static uint64_t philox_bits(uint64_t seed, uint32_t sequence, uint32_t t) { // 5
     }
     return ((uint64_t)x[0] << 32 | x[1]) >> 11;
 }
+
 static real short_of_share(const struct ask *a) { // mass of the first `at`, less top_p of that of the first `size`
     return r_sub(sc_mass(a->p, 0, a->at), r_mul(sc_mass(a->p, 0, a->size), r_rational(run->top_p)));
 }
+
 static enum answer reaches(size_t n, size_t left) { // does the mass of the first n of the order reach top_p?
     struct ask a = {.p = &run->row[DRAW], .at = n, .size = left};
     size_t positive = left < a.p->finite ? left : a.p->finite;
@@ -23,6 +25,7 @@ static enum answer reaches(size_t n, size_t left) { // does the mass of the firs
     if (sc_level(a.p, 0, positive)) return sc_compare(positive, run->top_p, n) <= 0 ? YES : NO;
     return sc_decide(short_of_share, &a);
 }
+
 static size_t check_support(const cJSON *line, const struct node *n) {
     size_t vocab = run->vocab,
            left = !run->greedy && run->top_k && (size_t)run->top_k < vocab ? (size_t)run->top_k : vocab;
@@ -35,10 +38,13 @@ static size_t check_support(const cJSON *line, const struct node *n) {
     sc_open(enough == OPEN || fewer == OPEN, "support");
     return support;
 }
+
 TERM(kept_below) { return i < a->token ? &a->p->p[i] : r_number(0); }
+
 static real past_u(const struct ask *a) { // the mass of the ids below `token` in the support, less u of all of it
     return r_sub(sc_sum(kept_below, a, 0, a->size), r_mul(r_rational(run->u), sc_mass(a->p, 0, a->size)));
 }
+
 static bool is_tie(const struct ask *a) { // do the ids below hold the share u of every class of equal logits?
     size_t low = 0, all = 0;
     for (size_t j = 0; j < a->size && j < a->p->finite; j++) {
@@ -63,6 +69,7 @@ static enum answer is_draw(size_t token, size_t support) {
     enum answer passes = is_tie(&a) ? NO : sc_decide(past_u, &a);
     return earlier == YES || passes == NO ? NO : earlier == NO && passes == YES ? YES : OPEN;
 }
+
 static void read_tree(const cJSON *line) {
     struct tree *t = run->tree;
     const cJSON *parent = sc_get(line, "parent", cJSON_Array), *token = sc_get(line, "token", cJSON_Array);
@@ -91,6 +98,7 @@ static void read_tree(const cJSON *line) {
                     "siblings with different tokens");
     }
 }
+
 void sc_round(const cJSON *line) {
     struct tree *t = run->tree;
     sc_is_int(line, "sequence", run->sequence);
@@ -164,11 +172,13 @@ static int next_node(const cJSON *line, const struct node *n) {
     t->accepted += accepted;
     return accepted ? n->carrier : -1;
 }
+
 static real chance_of_token(const struct ask *a) { // flag: of any other one. An accepted token was certain.
     if (a->at >= a->size || a->at >= a->p->finite) return r_number(a->flag);
     real rest = r_add(sc_mass(a->p, 0, a->at), sc_mass(a->p, a->at + 1, a->size));
     return r_div(a->flag ? rest : &a->p->p[a->token], sc_mass(a->p, 0, a->size));
 }
+
 static void check_law(const cJSON *line, const struct node *n, size_t support, bool accepted) { // e and ratio
     struct ask a = {.p = &run->row[DRAW], .token = (size_t)n->token, .size = support};
     if (run->match || run->greedy) sc_absent(line, "e ratio", "nothing: every token is drawn from the target");
@@ -219,6 +229,7 @@ void sc_walk(const cJSON *line, struct node *n) {
     if (!prefill) t->visited[n->index] = true;
     t->next = next;
 }
+
 void sc_node(const cJSON *line, struct node *n) { // a node record
     struct tree *t = run->tree;
     sc_must(run->all_nodes && run->where == IN_ROUND && t->next < 0, "kind", "no node record here");
@@ -268,6 +279,7 @@ static void expect_by_walk(struct tree *t) {
     sc_must(t->expected.lo <= (double)most && t->expected.hi >= (double)least, "expected_accept",
             "what the walk accepts");
 }
+
 void sc_round_end(void) { // before the next record that is not of this round
     struct tree *t = run->tree;
     uint64_t line = run->line;
