@@ -116,7 +116,7 @@ static void arithmetic_encloses_and_is_tight(void **state)
         assert_holds(o->name, v, exact, p, q);
         if (!isfinite(p) || !isfinite(q) || v.lo == v.hi) continue;
         double size = fabs(v.lo) > fabs(v.hi) ? fabs(v.hi) : fabs(v.lo);
-        if (o->ours == hm_ival_div && fabs(p) < 0x1p-960) continue;
+        if ((o->ours == hm_ival_div && fabs(p) < 0x1p-960) || fabs(p) > 0x1p1022 || fabs(q) > 0x1p1022) continue;
         if (size > 0x1p-960 && nextafter(v.lo, INFINITY) != v.hi) fail_msg("%s(%a, %a): [%a, %a]", o->name, p, q, v.lo, v.hi);
         if (size > 0x1p-960 && (o->ours == hm_ival_add || o->ours == hm_ival_mul))
             assert_true(mpfr_cmp_d(exact, v.lo) != 0 && mpfr_cmp_d(exact, v.hi) != 0); // exact results stay points
