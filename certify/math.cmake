@@ -25,7 +25,6 @@ list(APPEND HALLMARK_SOURCES
   certify/row_filter.c
   certify/row_filter_decide.c
   certify/row_distance_filter.c
-  certify/row_memory.c
   certify/row_questions.c
   certify/row_sums.c
   certify/row_weights.c

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "bounds/row_pass.h"
-#include "certify/row_memory.h"
 #include "certify/row_pair.h"
 
 #include <math.h>
@@ -106,7 +105,7 @@ static bool take_memory(struct hm_row *row)
 {
     size_t bytes;
     if (!hm_mul_size(row->vocab, 2 * sizeof *row->keys + sizeof *row->filter.weights, &bytes)) return false;
-    row->memory = hm_row_memory_take(bytes, &row->held);
+    row->memory = malloc(bytes); // not cleared: what is read is written first
     if (!row->memory) return false;
     row->keys = row->memory;
     row->spare = row->keys + row->vocab;
@@ -147,7 +146,7 @@ void hm_row_close(struct hm_row *row)
     hm_mpi_clear(&row->moment);
     hm_weights_free(row->weights);
     free(row->levels);
-    hm_row_memory_give(row->memory, row->held);
+    free(row->memory);
     free(row);
 }
 

@@ -122,7 +122,7 @@ static struct hm_ival variation(const struct pair *x, const struct sums *s)
 
 static struct hm_ival divergence(const struct pair *x, double sum, double size)
 {
-    // q_i (1 + |r_i|) is at most 44 terms, and so is p_i (1 + |r_i|), which is good to 7 * 2^-53
+    // q_i (1 + |r_i|) is at most 44 terms, and so is p_i (1 + |r_i|), which is good to 10 * 2^-53
     struct hm_ival kl = around(sum, x->mass + 44 * x->known.twist + 0x1p-44, 8 * size * slack(x) + remote);
     kl.lo = kl.lo > x->known.eta * x->known.eta ? kl.lo - 2 * x->known.eta * x->known.eta : 0;
     if (kl.lo < 0) kl.lo = 0;

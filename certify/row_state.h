@@ -16,8 +16,7 @@ struct hm_row {
     struct hm_rational temperature;
     float top;                      // the largest logit
     bool uniform;                   // all finite logits are equal
-    void *memory;                   // of keys, spare and filter.weights (row_memory.h)
-    size_t held;
+    void *memory;                   // of keys, spare and filter.weights
     uint64_t *keys, *spare;         // [vocab] each, filled when the whole order is first needed
     uint64_t head[HM_ROW_HEAD];     // the first keys of the order
     size_t heads;                   // how many: HM_ROW_HEAD or vocab
