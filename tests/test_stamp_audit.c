@@ -1,4 +1,6 @@
-// Audits: rows without a decode, who listens to records, and what an audit refuses.
+// Audits: rows without a decode, who listens to records, what an audit refuses, and that the checkers prove it.
+#include "certify/check/check.h"
+#include "certify/check/simple/simple.h"
 #include "certify/log_reader.h"
 #include "tests/seed.h"
 #include "tests/test_stamp_fixture.h"
@@ -14,12 +16,13 @@
 
 #include <cmocka.h>
 
-enum { VOCAB = 40, ROWS = 30 };
+enum { VOCAB = 40, ROWS = 12 };
 
 // What an audit holds beside its rows, which are made up from their index.
 struct audit {
     struct hm_rational temperature, certify_temperature;
     struct hm_rule rules[3];
+    struct hm_divergence divergences[2];
     struct hm_log_model target, draft;
     struct hm_log_header header;
 };
@@ -34,10 +37,13 @@ static void audit_open(struct audit *a, bool drafted)
     hm_rational_init(&a->certify_temperature);
     hm_rational_set_int(&a->certify_temperature, 3, 4);
     for (int i = 0; i < 3; i++) assert_int_equal(hm_rule_parse(rules[i], &a->rules[i], NULL), HM_OK);
+    assert_int_equal(hm_divergence_parse("hellinger", &a->divergences[0], NULL), HM_OK);
+    assert_int_equal(hm_divergence_parse("renyi-reverse:3", &a->divergences[1], NULL), HM_OK);
     memset(a->target.sha256, 'b', sizeof a->target.sha256 - 1);
     a->draft = a->target;
     a->header = (struct hm_log_header){.rules = a->rules, .rule_count = 3, .m = fixed, .m_count = 2, .margin = true,
-                                       .universal = true, .audit = true, .temperature = &a->temperature,
+                                       .universal = true, .divergences = a->divergences,
+                                       .divergence_count = 2, .law_iid = true, .law_topk = true, .audit = true, .temperature = &a->temperature,
                                        .certify_temperature = &a->certify_temperature, .top = 4, .target = &a->target,
                                        .draft = drafted ? &a->draft : NULL, .tokenizer_sha256 = a->target.sha256,
                                        .weights_dtype = "F32", .backend = "unknown", .row_source = "foreign"};
@@ -46,6 +52,7 @@ static void audit_open(struct audit *a, bool drafted)
 static void audit_close(struct audit *a)
 {
     for (int i = 0; i < 3; i++) hm_rule_clear(&a->rules[i]);
+    for (int i = 0; i < 2; i++) hm_divergence_clear(&a->divergences[i]);
     hm_rational_clear(&a->temperature);
     hm_rational_clear(&a->certify_temperature);
 }
@@ -213,6 +220,20 @@ static void the_reader_reads_audits(void **unused)
     }
 }
 
+static void checkers_prove_audits(void **unused)
+{
+    (void)unused;
+    for (int drafted = 0; drafted < 2; drafted++) {
+        struct hm_simple_result simple;
+        struct hm_check_result fast;
+        run(drafted, &(struct hm_stamp_options){.path = log_path, .keep_rows = true}, NULL);
+        if (hm_check_simple(log_path, false, false, &simple)) fail_msg("simple: %s", simple.message);
+        assert_true(simple.claims >= (drafted ? ROWS * 6 * 3 : 0));
+        if (hm_check_log(log_path, NULL, &fast)) fail_msg("fast: %s", fast.message);
+        assert_true(fast.claims == simple.claims);
+    }
+}
+
 // A row that is none is named and left out; the audit goes on.
 static void bad_rows_are_left_out(void **unused)
 {
@@ -332,6 +353,7 @@ int main(void)
         cmocka_unit_test(no_log_is_needed),
         cmocka_unit_test(a_listener_may_stop_the_audit),
         cmocka_unit_test(the_reader_reads_audits),
+        cmocka_unit_test(checkers_prove_audits),
         cmocka_unit_test(bad_rows_are_left_out),
         cmocka_unit_test(rows_out_of_place_are_refused),
         cmocka_unit_test(headers_that_speak_of_a_decode_are_refused),
