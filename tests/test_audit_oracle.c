@@ -60,8 +60,8 @@ static void write_ids(const char *path, int form, const int32_t *ids, size_t n)
         fputs("]\n", f);
         assert_int_equal(fclose(f), 0);
     } else if (form == 1) {
-        size_t size = (size_t)snprintf(text, sizeof text, "\x93NUMPY\x01%c%c%c{'shape':(%zu,),'fortran_order':False,'descr':'<i8'}",
-                                       0, n < 10 ? 50 : n < 100 ? 51 : 52, 0, n);
+        size_t size = (size_t)snprintf(text, sizeof text,
+                                       "\x93NUMPY\x01%c%c%c{'shape':(%zu,),'fortran_order':False,'descr':'<i8'}", 0, n < 10 ? 50 : n < 100 ? 51 : 52, 0, n);
         write_file(path, text, size, wide, n * sizeof *wide);
     } else {
         snprintf(text, sizeof text, "________{\"d2t\":{\"dtype\":\"I64\",\"shape\":[%zu],\"data_offsets\":[0,%zu]}}", n, 8 * n);

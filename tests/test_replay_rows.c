@@ -239,8 +239,10 @@ static void headers(void **state)
     snprintf(reason, sizeof reason, "expected %s as the model has it, found %s", other, hash);
     assert_error(r, r->header(r->user, hash, hash, m->vocab), true, "draft.sha256", reason);
     assert_error(r, r->header(r->user, hash, other, 255), true, "target.vocab", "expected 256, found 255");
-    assert_error(r, r->header(r->user, hash, "", m->vocab), false, "draft", "expected no --draft for a log without a draft model");
-    assert_error(a, a->header(a->user, hash, other, m->vocab), false, "draft", "expected --draft DIR for a log with a draft model");
+    assert_error(r, r->header(r->user, hash, "", m->vocab), false, "draft",
+                 "expected no --draft for a log without a draft model");
+    assert_error(a, a->header(a->user, hash, other, m->vocab), false, "draft",
+                 "expected --draft DIR for a log with a draft model");
     hm_replay_close(alone);
     struct hm_error err;
     assert_int_equal(hm_replay_open("no/such/folder", NULL, 1, &alone, &err), HM_IO);
@@ -257,7 +259,8 @@ static void hostile_records(void **state)
     float *row = calloc(m->vocab, sizeof *row);
     bool known;
     assert_error(r, r->sequence(r->user, prompt, 0), true, "prompt", "expected at least one token, found none");
-    assert_error(r, r->sequence(r->user, prompt, 513), true, "prompt", "expected at most 512 tokens, the model's positions, found 513");
+    assert_error(r, r->sequence(r->user, prompt, 513), true, "prompt",
+                 "expected at most 512 tokens, the model's positions, found 513");
     assert_error(r, r->sequence(r->user, bad, 2), true, "prompt", "expected ids below 256, found 256 at place 1");
     assert_error(r, r->sequence(r->user, bad + 2, 1), true, "prompt", "expected ids below 256, found -1 at place 0");
     assert_true(r->sequence(r->user, prompt, 3));
