@@ -319,7 +319,8 @@ static void the_active_threshold_is_the_smaller(void **state)
         }
 }
 
-// Decisions from double enclosures against MPFR's alone, on rows and parameters made to lie on the border.
+// Decisions from double enclosures against MPFR alone, on rows and parameters made to lie on the border (HM_LONG: about an
+// hour).
 static void filter_and_mpfr_agree(void **state)
 {
     static const char *const names[] = {"additive:", "multiplicative:", "absolute:", "regret:", "entropy:1,", "topk-ratio:9,"};
