@@ -170,7 +170,7 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
                       "target\xe2\x80\x99s, total variation 0.</p>\n");
         return;
     }
-    hm_fidelity_bound(sum, HM_FIDELITY_RISK_PERCENT / 100.0, &f);
+    hm_fidelity_bound(sum, HM_FIDELITY_RISK_PERCENT / 200.0, &f);
     put_head(o, "Whole sequences",
              "Upper bounds on the total variation between the law of the decoder\xe2\x80\x99s sequences and the "
              "target\xe2\x80\x99s, averaged "
@@ -185,7 +185,8 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
     double best = f.bernstein < f.hoeffding ? f.bernstein : f.hoeffding;
     hm_putf(o,
             "<tr><th scope=\"row\">finite sample</th><td><b>%s</b></td><td class=\"left wrap soft\">the smaller of "
-            "Hoeffding %s and empirical Bernstein %s; each fails with probability at most %d%%</td></tr>\n",
+            "Hoeffding %s and empirical Bernstein %s; each at half "
+            "the risk: wrong with probability at most %d%%</td></tr>\n",
             f.vacuous ? "bound vacuous" : hm_number_up(best, 4).text, hm_number_up(f.hoeffding, 4).text,
             hm_number_up(f.bernstein, 4).text, HM_FIDELITY_RISK_PERCENT);
     hm_putf(o,

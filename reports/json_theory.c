@@ -17,7 +17,7 @@ static void put_fidelity(struct hm_output *o, const struct hm_report_theory *t)
         hm_put(o, "\"fidelity\":null,");
         return;
     }
-    hm_fidelity_bound(&t->fidelity, HM_FIDELITY_RISK_PERCENT / 100.0, &f);
+    hm_fidelity_bound(&t->fidelity, HM_FIDELITY_RISK_PERCENT / 200.0, &f);
     hm_putf(o, "\"fidelity\":{\"sequences\":%llu,\"unfinished\":%llu,\"risk\":0.0%d,\"shortfall_mean_lower\":%s,",
             count(t->fidelity.sequences), count(t->unfinished), HM_FIDELITY_RISK_PERCENT,
             hm_number_json_down(f.mean_shortfall.lo).text);

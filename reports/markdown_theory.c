@@ -42,7 +42,7 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
 {
     struct hm_fidelity f;
     if (!r->theory.fidelity.sequences) return;
-    hm_fidelity_bound(&r->theory.fidelity, HM_FIDELITY_RISK_PERCENT / 100.0, &f);
+    hm_fidelity_bound(&r->theory.fidelity, HM_FIDELITY_RISK_PERCENT / 200.0, &f);
     hm_putf(o,
             "**Fidelity of whole sequences** (total variation from the target's law, %llu sequences): estimate of an "
             "upper bound %s; ",

@@ -18,18 +18,18 @@ struct hm_sum {
 void hm_sum_add(struct hm_sum *sum, struct hm_ival value); // outward; an end stays exact where its addition is
 
 struct hm_claim_theory {
-    uint64_t judged;                            // steps with verdicts, levels and m proposed tokens in q's order
-    uint64_t exact, margin, universal;          // of these, certified by the levels, by the margins, by the universal bounds
-    uint64_t with_margin, with_universal;       // of these, with such a bound
-    struct hm_failure_sum failure[3];           // of these, for KL(p||q), KL(q||p), TV
-    struct hm_histogram klf;                    // of these, lower ends of KLf*
-    struct hm_sum kl_pq;                        // of these, the draft's
-    uint64_t active[3];                         // [enum hm_active], all steps
+    uint64_t judged;                      // steps with verdicts, levels and m proposed tokens in q's order
+    uint64_t exact, margin, universal;    // of these, certified by the levels, by the margins, by the universal bounds
+    uint64_t with_margin, with_universal; // of these, with such a bound
+    struct hm_failure_sum failure[3];     // of these, for KL(p||q), KL(q||p), TV
+    struct hm_histogram klf;              // of these, lower ends of KLf*
+    struct hm_sum kl_pq;                  // of these, the draft's
+    uint64_t active[3];                   // [enum hm_active], all steps
     uint64_t restricted, restricted_yes, no_mass; // steps with a reduced draft vocabulary; certified there; p(D) = 0
-    struct hm_sum mass;                         // p(D)
+    struct hm_sum mass;                           // p(D)
     struct hm_claim_divergence {
         uint64_t verdicts, yes;
-        double least;                           // lower end of the least threshold seen; +inf when none
+        double least; // lower end of the least threshold seen; +inf when none
         uint64_t thresholds;
     } divergence[HM_LOG_MOST_DIVERGENCES];
     struct hm_sum accept[HM_LOG_LAWS], e[HM_LOG_LAWS];
@@ -39,10 +39,10 @@ struct hm_report_theory {
     uint64_t decisions, filter_undecided, filter_logs; // of the logs that say so in `run`
     struct hm_sum standard_accept;
     struct hm_sum divergence[HM_LOG_MOST_DIVERGENCES];
-    struct hm_fidelity_sum fidelity;            // finished sequences whose steps carry e
-    struct hm_sequence_sum open;                // the sequence at hand
+    struct hm_fidelity_sum fidelity; // finished sequences whose steps carry e
+    struct hm_sequence_sum open;     // the sequence at hand
     bool open_has_e;
-    uint64_t unfinished;                        // sequences with e that were cut: not in `fidelity`
+    uint64_t unfinished; // sequences with e that were cut: not in `fidelity`
 };
 
 // What failures are bounded by: P(fail) <= P(D* < s) + E[D]/s at the best edge s of the histogram; at most 1.
@@ -53,6 +53,9 @@ void hm_theory_claim(struct hm_claim_theory *t, const struct hm_record_step *ste
                      const struct hm_record_header *header);
 void hm_theory_sequence_end(struct hm_report_theory *r, bool finished);
 
-enum { HM_FIDELITY_RISK_PERCENT = 5 }; // of each finite-sample bound on sequences
+enum {
+    HM_FIDELITY_RISK_PERCENT = 5
+}; // that the smaller of the two finite-sample bounds on sequences is wrong: each
+   // takes half of it
 
 #endif
