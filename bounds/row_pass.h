@@ -1,9 +1,9 @@
-// Passes over rows of float32 logits in double, at the speed of the machine: what the filter needs of a whole row or of two
-// (docs/filter.md). Not part of the interface.
+// Passes over rows of float32 logits in double, at the speed of the machine: what the filter needs of a whole row or of
+// two (docs/filter.md). Not part of the interface.
 //
-// The loops of row_pass_lanes.h are compiled for three instruction sets and give the same bits on each: +, -, x, comparisons and
-// spelled-out fused multiply-adds on 32 lanes in a written order. Nothing here rounds outward; docs/filter.md proves what
-// the results are good for, and the constants below are its promises.
+// The loops of row_pass_lanes.h are compiled for three instruction sets and give the same bits on each: +, -, x,
+// comparisons and spelled-out fused multiply-adds on 32 lanes in a written order. Nothing here rounds outward;
+// docs/filter.md proves what the results are good for, and the constants below are its promises.
 #ifndef HM_BOUNDS_ROW_PASS_H
 #define HM_BOUNDS_ROW_PASS_H
 
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A weight is w = exp(l/T) 2^-shift, its double v: |v - w| <= v HM_WEIGHT_ERROR + HM_WEIGHT_REMOTE. The second part is for
-// tokens 990 ln 2 nats or more below the top, -inf among them, which all have v near 2^-990.
+// A weight is w = exp(l/T) 2^-shift, its double v: |v - w| <= v HM_WEIGHT_ERROR + HM_WEIGHT_REMOTE. The second part is
+// for tokens 990 ln 2 nats or more below the top, -inf among them, which all have v near 2^-990.
 #define HM_WEIGHT_ERROR 0x1p-51
 #define HM_WEIGHT_REMOTE 0x1p-989
 
@@ -57,9 +57,9 @@ enum { HM_LOOK_BLOCK = 64 };
 
 // What two rows share: r_i = (l_i - d_i)/T - ln(Z_p/Z_q) is ln(p_i/q_i).
 struct hm_pair_scale {
-    double inverse, inverse_low;         // as above
-    double log_ratio, log_ratio_low;     // near ln(Z_p/Z_q), a sum of two doubles
-    double ratio;                        // W_p / W_q, rounded: weights of q times it are in units of p's
+    double inverse, inverse_low;     // as above
+    double log_ratio, log_ratio_low; // near ln(Z_p/Z_q), a sum of two doubles
+    double ratio;                    // W_p / W_q, rounded: weights of q times it are in units of p's
 };
 #define HM_PAIR_EDGE 0.25 // up to this |r|, terms come from series; beyond, from p - q
 struct hm_pair_lanes {
@@ -92,7 +92,8 @@ const struct hm_row_passes *hm_row_passes(void);
 // By name, or NULL where the machine or the build lacks it.
 const struct hm_row_passes *hm_row_passes_named(const char *name);
 
-// Every logit at or above its row's floor is a multiple of one power of two, and all their differences are exact doubles.
+// Every logit at or above its row's floor is a multiple of one power of two, and all their differences are exact
+// doubles.
 bool hm_spreads_exact(struct hm_spread a, struct hm_spread b);
 
 #endif

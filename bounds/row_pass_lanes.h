@@ -1,5 +1,5 @@
-// The loops of row_pass.h, written once in plain C over 32 lanes; each row_pass_*.c compiles them for its instruction set and
-// gives them its name. Derivations: docs/filter.md. Sums are two-level: 64 steps per lane, then one addition to the lane.
+// The loops of row_pass.h, written once over 32 lanes; each row_pass_*.c compiles them for its instruction set and gives
+// them its name. Derivations: docs/filter.md. Sums are two-level: 64 steps per lane, then one addition to the lane.
 #ifndef HM_PASS_NAME
 #error "the file that includes this names its instruction set"
 #endif
@@ -44,7 +44,8 @@ enum { EXP_TERMS = sizeof exp_series / sizeof *exp_series };
 
 // HM_LANES logits: their weights, added to one lane each. AT_ONCE packs go side by side: a single chain of dependent
 // operations would wait for each.
-INLINE void weigh_step(const float *l, const struct weigher *s, double *w, struct hm_lanes *sum, struct hm_lanes *moment)
+INLINE void weigh_step(const float *l, const struct weigher *s, double *w, struct hm_lanes *sum,
+                       struct hm_lanes *moment)
 {
     enum { AT_ONCE = 4 };
     for (int start = 0; start < HM_LANES; start += AT_ONCE * PACK) {
@@ -80,8 +81,8 @@ INLINE void lanes_add(struct hm_lanes *restrict to, const struct hm_lanes *restr
     for (int j = 0; j < HM_LANES; j++) to->at[j] += from->at[j];
 }
 
-INLINE void weigh_all(const float *logits, size_t count, const struct hm_weight_scale *scale, bool plain, double *weights,
-                      struct hm_lanes *sum, struct hm_lanes *moment)
+INLINE void weigh_all(const float *logits, size_t count, const struct hm_weight_scale *scale, bool plain,
+                      double *weights, struct hm_lanes *sum, struct hm_lanes *moment)
 {
     const struct weigher s = weigher_of(scale, plain);
     size_t i = 0;
@@ -264,4 +265,5 @@ static void spread(const float *logits, size_t count, float floor, struct hm_spr
 #define HM_PASS_JOIN_(name) hm_row_passes_##name
 #define HM_PASS_JOIN(name) HM_PASS_JOIN_(name)
 
-const struct hm_row_passes HM_PASS_JOIN(HM_PASS_NAME) = {HM_PASS_STRING(HM_PASS_NAME), look, weigh, compare, overlap, spread};
+const struct hm_row_passes HM_PASS_JOIN(HM_PASS_NAME) = {
+    HM_PASS_STRING(HM_PASS_NAME), look, weigh, compare, overlap, spread};

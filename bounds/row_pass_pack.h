@@ -1,5 +1,6 @@
-// A pack of doubles: one register of the instruction set that the including file is compiled for, or a single double. Every
-// operation is elementwise and correctly rounded, so code written with packs gives the same bits whatever their width.
+// A pack of doubles: one register of the instruction set that the including file is compiled for, or a single double.
+// Every operation is elementwise and correctly rounded, so code written with packs gives the same bits whatever their
+// width.
 #ifndef HM_BOUNDS_ROW_PASS_PACK_H
 #define HM_BOUNDS_ROW_PASS_PACK_H
 

@@ -3,9 +3,9 @@
 //
 //     KL(p||q) = sum p_i (e^-r_i - 1 + r_i),    2 TV = sum |p_i - q_i| = sum p_i |1 - e^-r_i|.
 //
-// r_i needs D = ln(Z_p/Z_q). An error eta in it changes KL by e^eta - 1 - eta only, a second order; TV by eta at most, but the
-// signed sum of p_i - q_i, which has to be 0, tells eta. If that is still too much the sums are taken again with the better D.
-// docs/filter.md, "Two rows".
+// r_i needs D = ln(Z_p/Z_q). An error eta in it changes KL by e^eta - 1 - eta only, a second order; TV by eta at most,
+// but the signed sum of p_i - q_i, which has to be 0, tells eta. If that is still too much the sums are taken again
+// with the better D. docs/filter.md, "Two rows".
 #include "certify/row_distance_filter.h"
 
 #include "base/memory.h"
@@ -39,13 +39,14 @@ static double shift(struct pair *x, struct hm_ival by)
     double middle = by.lo / 2 + by.hi / 2, low;
     x->known.scale.log_ratio = two_sum(x->known.scale.log_ratio, middle, &low);
     x->known.scale.log_ratio_low += low;
-    x->known.eta = fmax(by.hi - middle, middle - by.lo) * (1 + 0x1p-40) + fabs(x->known.scale.log_ratio_low) * 0x1p-50 + 0x1p-1000;
+    x->known.eta =
+        fmax(by.hi - middle, middle - by.lo) * (1 + 0x1p-40) + fabs(x->known.scale.log_ratio_low) * 0x1p-50 + 0x1p-1000;
     return middle;
 }
 
-// D = (top_p - top_q)/T + ln(W_p/w_top) - ln(W_q/w_top), where the first part is a sum of two doubles and the rest comes
-// from log1p of what the others weigh. The ratio of the weights is that of the tops times e^rest, so that p_i, q_i and r_i
-// belong to one and the same D.
+// D = (top_p - top_q)/T + ln(W_p/w_top) - ln(W_q/w_top), where the first part is a sum of two doubles and the rest
+// comes from log1p of what the others weigh. The ratio of the weights is that of the tops times e^rest, so that p_i,
+// q_i and r_i belong to one and the same D.
 static bool pair_open(struct pair *x, struct hm_row *p, struct hm_row *q)
 {
     if (!hm_filter_ready(p) || !hm_filter_ready(q)) return false;
@@ -84,7 +85,8 @@ static double slack(const struct pair *x)
     return fabs(x->known.scale.log_ratio) * (x->known.exact ? 0x1p-100 : 0x1p-51) + 0x1p-300;
 }
 
-static struct sums measure(const struct pair *x, const float *l, const float *d, const double *a, const double *b, size_t count)
+static struct sums measure(const struct pair *x, const float *l, const float *d, const double *a, const double *b,
+                           size_t count)
 {
     struct hm_pair_lanes lanes = {0};
     hm_row_passes()->compare(l, d, a, b, count, &x->known.scale, &lanes);
@@ -178,7 +180,8 @@ static void learn(struct pair *x, const struct sums *s)
 static bool refine(struct pair *x, const struct sums *s)
 {
     struct hm_ival gap = signed_gap(x, s);
-    x->known.scale.ratio *= 1 + shift(x, hm_ival_neg(hm_ival_log1p(hm_ival_neg(gap)))); // within eta^2 of the exponential
+    x->known.scale.ratio *=
+        1 + shift(x, hm_ival_neg(hm_ival_log1p(hm_ival_neg(gap)))); // within eta^2 of the exponential
     x->known.twist += 0x1p-51;
     return x->known.eta <= 0x1p-31;
 }
@@ -222,7 +225,8 @@ static bool gather(const struct pair *x, const int32_t *tokens, size_t count, st
     for (size_t i = 0; i < count; i++) {
         float l = x->p->logits[tokens[i]], d = x->q->logits[tokens[i]];
         double e = (double)l - (double)d;
-        if (d == -INFINITY || e * x->known.scale.inverse - x->known.scale.log_ratio > 0x1p-16) continue; // surely p_i > q_i, or both 0
+        if (d == -INFINITY || e * x->known.scale.inverse - x->known.scale.log_ratio > 0x1p-16)
+            continue; // surely p_i > q_i, or both 0
         g->l[g->count] = l;
         g->d[g->count] = d;
         g->a[g->count] = x->p->filter.weights[tokens[i]];
@@ -236,8 +240,8 @@ static struct hm_ival excess(const struct pair *x, const struct gathered *g)
 {
     if (g->count == 0) return (struct hm_ival){0, 0};
     struct sums s = measure(x, g->l, g->d, g->a, g->b, g->count);
-    struct hm_ival e = around((s.size - s.gap) / 2, 0x1p-50,
-                              s.size * gap_error(x) + (x->known.eta + slack(x)) * 1.01 + remote);
+    struct hm_ival e =
+        around((s.size - s.gap) / 2, 0x1p-50, s.size * gap_error(x) + (x->known.eta + slack(x)) * 1.01 + remote);
     if (e.hi > 1) e.hi = 1;
     return e;
 }

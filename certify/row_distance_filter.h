@@ -1,5 +1,5 @@
-// How two rows differ, as double enclosures that are narrow enough for a log, or not at all (theory.md §8, docs/filter.md
-// "Two rows"). Not part of the interface.
+// How two rows differ, as double enclosures that are narrow enough for a log, or not at all (theory.md §8,
+// docs/filter.md "Two rows"). Not part of the interface.
 #ifndef HM_CERTIFY_ROW_DISTANCE_FILTER_H
 #define HM_CERTIFY_ROW_DISTANCE_FILTER_H
 

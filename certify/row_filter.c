@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-// `additions` roundings of 2^-53 at most meet a term; the weights are good to HM_WEIGHT_ERROR; four roundings and second
-// orders here (docs/filter.md, "One sum").
+// `additions` roundings of 2^-53 at most meet a term; the weights are good to HM_WEIGHT_ERROR; four roundings and
+// second orders here (docs/filter.md, "One sum").
 static struct hm_ival enclose(double sum, double terms, double additions)
 {
     double relative = HM_WEIGHT_ERROR + (additions * 1.02 + 8) * 0x1p-53, remote = terms * 2 * HM_WEIGHT_REMOTE;
@@ -38,8 +38,10 @@ double hm_filter_block(const double *weights, size_t count)
 
 bool hm_filter_count(struct hm_row *row, bool answered)
 {
-    if (answered) row->filter.answered++;
-    else row->filter.undecided++;
+    if (answered)
+        row->filter.answered++;
+    else
+        row->filter.undecided++;
     return answered;
 }
 
@@ -59,8 +61,8 @@ static void sorted_heads(const struct hm_row *row, int32_t *ids)
     }
 }
 
-// Weighs the tokens of the head apart from the others, so that the sum of the others is one of its own. Over a long row the
-// passes run over the gaps between them, at most HM_PASS_CALLS; of a short one a copy without them is cheaper.
+// Weighs the tokens of the head apart from the others, so that the sum of the others is one of its own. Over a long row
+// the passes run over the gaps between them, at most HM_PASS_CALLS; of a short one a copy without them is cheaper.
 static void weigh(struct hm_row *row, struct hm_lanes *sum, struct hm_lanes *moment)
 {
     enum { SHORT = 8192 };
@@ -81,7 +83,8 @@ static void weigh(struct hm_row *row, struct hm_lanes *sum, struct hm_lanes *mom
         sorted_heads(row, ids);
         for (size_t k = 0; k <= row->heads; k++) {
             size_t end = k < row->heads ? (size_t)ids[k] : row->vocab;
-            if (end > start) passes->weigh(row->logits + start, end - start, &f->scale, f->weights + start, sum, moment);
+            if (end > start)
+                passes->weigh(row->logits + start, end - start, &f->scale, f->weights + start, sum, moment);
             start = end + 1;
         }
     }
@@ -114,7 +117,8 @@ bool hm_filter_ready(struct hm_row *row)
     f->total = hm_filter_enclose_pass(tail, row->vocab);
     // A remote token's term and its stand-in are both below 2^-979 nats.
     double relative = HM_WEIGHT_ERROR + (hm_pass_roundings(row->vocab) * 1.02 + 16) * 0x1p-53;
-    f->moment = hm_ival_mul((struct hm_ival){moment * (1 - relative), moment * (1 + relative)}, inverse_temperature(row));
+    f->moment =
+        hm_ival_mul((struct hm_ival){moment * (1 - relative), moment * (1 + relative)}, inverse_temperature(row));
     double remote = hm_pass_remote(row->vocab) * 0x1p-970;
     f->moment.lo = f->moment.lo > 3 * remote ? f->moment.lo - 2 * remote : 0;
     f->moment.hi += 2 * remote;

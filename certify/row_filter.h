@@ -29,34 +29,36 @@ enum hm_filter_state {
 struct hm_pair_known {
     uint64_t other; // its serial; 0: none
     struct hm_pair_scale scale;
-    double eta;     // |log_ratio + log_ratio_low - D| is at most this
-    double twist;   // weights of q times scale.ratio are q_i e^(D' - D) W_p within this, relative; D' is the D in use
-    bool exact;     // the differences of logits are known to be exact doubles
+    double eta;   // |log_ratio + log_ratio_low - D| is at most this
+    double twist; // weights of q times scale.ratio are q_i e^(D' - D) W_p within this, relative; D' is the D in use
+    bool exact;   // the differences of logits are known to be exact doubles
 };
 
 struct hm_row_filter {
     enum hm_filter_state state;
     struct hm_weight_scale scale;
-    double *weights;                   // [vocab], see bounds/row_pass.h; the row's memory
-    double heads[HM_ROW_HEAD];         // the weights of the first ranks
-    double tails[HM_ROW_HEAD + 1];     // tails[r]: the sum, rounded, of the weights of ranks from r on
-    double mass;                       // tails[0]
-    struct hm_ival total, moment;      // W = sum of w_i, sum of w_i (l_top - l_i)/T
+    double *weights;               // [vocab], see bounds/row_pass.h; the row's memory
+    double heads[HM_ROW_HEAD];     // the weights of the first ranks
+    double tails[HM_ROW_HEAD + 1]; // tails[r]: the sum, rounded, of the weights of ranks from r on
+    double mass;                   // tails[0]
+    struct hm_ival total, moment;  // W = sum of w_i, sum of w_i (l_top - l_i)/T
     struct hm_pair_known pair;
     unsigned long answered, undecided; // how many questions and enclosures were, and were not, answered here
 };
 
-// Fills the row's filter when it is first needed: weights, total and moment. False: it is off, and nothing below applies.
+// Fills the row's filter when it is first needed: weights, total and moment. False: it is off, and nothing below
+// applies.
 bool hm_filter_ready(struct hm_row *row);
 
-// Weights are w_i = exp(l_i/T) times a power of two of the row's own, which makes the top weight lie between 0.7 and 1.5:
-// it is not 1, so compare with hm_filter_top, and use shares w_i/W only across rows. All these need a filter that is ready.
+// Weights are w_i = exp(l_i/T) times a power of two of the row's own, which makes the top weight lie between 0.7
+// and 1.5: it is not 1, so compare with hm_filter_top, and use shares w_i/W only across rows. All these need a filter
+// that is ready.
 struct hm_ival hm_filter_weight(const struct hm_row *row, size_t token); // of one token; equal logits, equal enclosures
 struct hm_ival hm_filter_top(const struct hm_row *row);                  // of the first token of the order
-// The weights of the ranks below `rank`, and of those from `rank` on: sums of non-negative terms, never a difference that
-// cancels, so both are sharp to 2^-40 of themselves however small they are (down to 2^-900: below, absolute). The tail at
-// rank 1 is what log1p wants where the top holds nearly everything. Ranks up to HM_ROW_HEAD cost nothing, others a pass (and
-// the first of them sorts).
+// The weights of the ranks below `rank`, and of those from `rank` on: sums of non-negative terms, never a difference
+// that cancels, so both are sharp to 2^-40 of themselves however small they are (down to 2^-900: below, absolute). The
+// tail at rank 1 is what log1p wants where the top holds nearly everything. Ranks up to HM_ROW_HEAD cost nothing,
+// others a pass (and the first of them sorts).
 struct hm_ival hm_filter_head(struct hm_row *row, size_t rank);
 struct hm_ival hm_filter_tail(struct hm_row *row, size_t rank);
 // (l_top - l_i)/T of a finite token, in nats, within a few roundings: 0 exactly for the top.

@@ -1,6 +1,6 @@
-// Two rows in double against 768 bits: every enclosure of the filter holds the truth, on pairs made to hurt (nearly equal rows,
-// one float apart, mass on one token, ties, masks, spreads of 1000 nats, subnormals, offsets whose differences are inexact,
-// disjoint rows), and on rows like those of models it nearly always answers.
+// Two rows in double against 768 bits: every enclosure of the filter holds the truth, on pairs made to hurt (nearly
+// equal rows, one float apart, mass on one token, ties, masks, spreads of 1000 nats, subnormals, offsets whose
+// differences are inexact, disjoint rows), and on rows like those of models it nearly always answers.
 #include "certify/row_distance_filter.h"
 #include "tests/certify_rows.h"
 #include "tests/seed.h"
@@ -93,8 +93,8 @@ static void assert_truth(struct hm_ival v, mpfr_srcptr x, const char *what, cons
     }
     mpfr_clear(end);
     if (!inside)
-        fail_msg("%s of %zu tokens at T = %g: %.20g is not in [%.20g, %.20g]", what, p->vocab, mpq_get_d(p->temperature.value),
-                 mpfr_get_d(x, MPFR_RNDN), v.lo, v.hi);
+        fail_msg("%s of %zu tokens at T = %g: %.20g is not in [%.20g, %.20g]", what, p->vocab,
+                 mpq_get_d(p->temperature.value), mpfr_get_d(x, MPFR_RNDN), v.lo, v.hi);
 }
 
 static float to_bf16(float l)
@@ -183,7 +183,9 @@ static void enclosures_hold_the_truth(void **state)
             assert_truth(v.kl_qp, t->kl_qp, "KL(q||p)", p);
             assert_truth(v.tv, t->tv, "TV", p);
             assert_truth(v.standard_accept, t->accept, "standard acceptance", p);
-            if (found) assert_true(is_narrow(v.kl_pq) && is_narrow(v.kl_qp) && is_narrow(v.tv) && is_narrow(v.standard_accept));
+            if (found)
+                assert_true(is_narrow(v.kl_pq) && is_narrow(v.kl_qp) && is_narrow(v.tv) &&
+                            is_narrow(v.standard_accept));
         }
         check_excess(t, p, q, 1 + below(&r, vocab));
         answered += p->filter.answered;
@@ -197,8 +199,8 @@ static void enclosures_hold_the_truth(void **state)
     free(t);
 }
 
-// Rows like those of models, of every peak from flat to one token with all but 10^-16, and drafts from another model to a
-// rounded copy: everything is answered in double.
+// Rows like those of models, of every peak from flat to one token with all but 10^-16, and drafts from another model to
+// a rounded copy: everything is answered in double.
 static void rows_of_models_are_answered(void **state)
 {
     (void)state;
@@ -257,7 +259,8 @@ static void rows_are_told_apart(void **state)
     struct hm_row *again = open_row(a, 4, "1");
     assert_int_equal(hm_row_distance(p, q, &found, &err), HM_OK);
     assert_int_equal(hm_row_distance(again, q, &fresh, &err), HM_OK);
-    assert_true(other.tv.hi < 1e-6 && found.tv.lo > 0.5 && found.tv.lo == fresh.tv.lo && found.kl_pq.hi == fresh.kl_pq.hi);
+    assert_true(other.tv.hi < 1e-6 && found.tv.lo > 0.5 && found.tv.lo == fresh.tv.lo &&
+                found.kl_pq.hi == fresh.kl_pq.hi);
     hm_row_close(p);
     hm_row_close(q);
     hm_row_close(again);

@@ -40,8 +40,9 @@ static struct split split_exp(double x, mpfr_ptr work)
 
 enum { LOW_BITS = 12, LOWS = 1 << LOW_BITS };
 
-// The floats whose bits are `high` followed by any LOW_BITS: exp(a + b) = exp(a) exp(b), where the product of the high parts
-// is exact and the difference from it too. Returns the worst error in units of 2^-53 of the value, within a fifth.
+// The floats whose bits are `high` followed by any LOW_BITS: exp(a + b) = exp(a) exp(b), where the product of the high
+// parts is exact and the difference from it too. Returns the worst error in units of 2^-53 of the value, within a
+// fifth.
 static double block_error(uint32_t high, const struct split *low, mpfr_ptr work, const struct hm_weight_scale *scale)
 {
     static float x[LOWS];
@@ -99,7 +100,8 @@ static void every_float(void **state)
     free(low);
 }
 
-// The remainder of the series on |r| <= 0.34658: at the points of a grid with MPFR, and between them by a bound of the slope.
+// The remainder of the series on |r| <= 0.34658: at the points of a grid with MPFR, and between them by a bound of the
+// slope.
 static void the_series_is_near_exp(void **state)
 {
     (void)state;
@@ -128,7 +130,8 @@ static void the_series_is_near_exp(void **state)
     }
     mpfr_clears(r, p, e, (mpfr_ptr)0);
     double between = slope * reach / (double)points * 1.5 /* over e^-0.347 */;
-    print_message("series: %.3f at %zu points, %.3f between, in units of 2^-53\n", worst * 0x1p53, points, between * 0x1p53);
+    print_message("series: %.3f at %zu points, %.3f between, in units of 2^-53\n", worst * 0x1p53, points,
+                  between * 0x1p53);
     assert_true((worst + between) * 0x1p53 <= (points < 400000 ? 1 : 0.25));
 }
 
@@ -147,12 +150,13 @@ static double error_share(double v, float logit, mpq_srcptr temperature, const s
     return found / (v * HM_WEIGHT_ERROR + (v <= 0x1p-988 ? HM_WEIGHT_REMOTE : 0));
 }
 
-// Random and structured arguments: near the top, near the floor, at multiples of T ln 2 / 2 where the reduction changes k,
-// tops up to the largest that is allowed.
+// Random and structured arguments: near the top, near the floor, at multiples of T ln 2 / 2 where the reduction changes
+// k, tops up to the largest that is allowed.
 static void weights_are_as_near_as_promised(void **state)
 {
     (void)state;
-    static const char *const temperatures[] = {"1", "1/2", "7/10", "2", "1/1000", "1/100", "1000", "1234567/89", "0x1p60", "0x1p-60"};
+    static const char *const temperatures[] = {"1",     "1/2",  "7/10",       "2",      "1/1000",
+                                               "1/100", "1000", "1234567/89", "0x1p60", "0x1p-60"};
     struct random r = seeded("weights");
     size_t rows = test_count(3, 300, 10000);
     double worst = 0;
@@ -162,7 +166,8 @@ static void weights_are_as_near_as_promised(void **state)
         hm_rational_init(&t);
         assert_int_equal(hm_rational_parse(temperatures[n % 10], &t, NULL), HM_OK);
         double unit = mpq_get_d(t.value), w[COUNT];
-        float l[COUNT], top = (float)(unit * (below(&r, 2) ? 20 * gauss(&r) : ldexp(2 * uniform(&r) - 1, (int)below(&r, 26))));
+        float l[COUNT],
+            top = (float)(unit * (below(&r, 2) ? 20 * gauss(&r) : ldexp(2 * uniform(&r) - 1, (int)below(&r, 26))));
         struct hm_weight_scale scale = scale_of(temperatures[n % 10], top);
         struct hm_lanes sum = {{0}}, moment = {{0}};
         for (size_t i = 0; i < COUNT; i++) {
@@ -178,7 +183,9 @@ static void weights_are_as_near_as_promised(void **state)
         assert_true(w[0] > 0.7 && w[0] < 1.5);
         for (size_t i = 0; i < COUNT; i++) {
             double share = error_share(w[i], l[i], t.value, &scale);
-            if (!(share <= 1)) fail_msg("exp(%a / %s): %a is wrong by %g of the bound", (double)l[i], temperatures[n % 10], w[i], share);
+            if (!(share <= 1))
+                fail_msg("exp(%a / %s): %a is wrong by %g of the bound", (double)l[i], temperatures[n % 10], w[i],
+                         share);
             if (w[i] > 0x1p-988 && share > worst) worst = share;
         }
         hm_rational_clear(&t);
@@ -194,9 +201,11 @@ static void scales_have_a_range(void **state)
         const char *temperature;
         float top;
         bool usable;
-    } cases[] = {{"0x1p64", 3, true}, {"0x1p65", 3, false}, {"0x1p-64", 0x1p-50f, true}, {"0x1p-65", 0, false}, {"0x1p2000", 1, false},
-                 {"0x1p-2000", 1, false}, {"1", 0x1p25f, true}, {"1", 0x1.000002p25f, false}, {"1", -0x1p25f, true},
-                 {"1", -0x1p26f, false}, {"1/1000", 33554, true}, {"1/1000", 33555, false}, {"1", 3e38f, false}};
+    } cases[] = {{"0x1p64", 3, true},    {"0x1p65", 3, false},         {"0x1p-64", 0x1p-50f, true},
+                 {"0x1p-65", 0, false},  {"0x1p2000", 1, false},       {"0x1p-2000", 1, false},
+                 {"1", 0x1p25f, true},   {"1", 0x1.000002p25f, false}, {"1", -0x1p25f, true},
+                 {"1", -0x1p26f, false}, {"1/1000", 33554, true},      {"1/1000", 33555, false},
+                 {"1", 3e38f, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hm_rational t;
         struct hm_weight_scale scale;
@@ -217,8 +226,8 @@ struct results {
     struct hm_spread spread;
 };
 
-static void run_passes(const struct hm_row_passes *passes, const float *p, const float *q, size_t count, const char *temperature,
-                       struct results *out)
+static void run_passes(const struct hm_row_passes *passes, const float *p, const float *q, size_t count,
+                       const char *temperature, struct results *out)
 {
     memset(out, 0, sizeof *out);
     struct hm_look seen;
@@ -287,7 +296,8 @@ static void look_finds_maxima_and_what_is_bad(void **state)
             assert_true(!seen.bad && seen.finite == finite);
             for (size_t b = 0; b * HM_LOOK_BLOCK < count; b++) {
                 float most = -INFINITY;
-                for (size_t i = b * HM_LOOK_BLOCK; i < count && i < (b + 1) * HM_LOOK_BLOCK; i++) most = fmaxf(most, l[i]);
+                for (size_t i = b * HM_LOOK_BLOCK; i < count && i < (b + 1) * HM_LOOK_BLOCK; i++)
+                    most = fmaxf(most, l[i]);
                 assert_true(maxima[b] == most);
             }
             l[below(&r, count)] = below(&r, 2) ? NAN : INFINITY;
