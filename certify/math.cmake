@@ -20,6 +20,7 @@ list(APPEND HALLMARK_SOURCES
   certify/restricted_filter.c
   certify/restricted_values.c
   certify/row.c
+  certify/row_order.c
   certify/row_pair.c
   certify/row_distance.c
   certify/row_filter.c

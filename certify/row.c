@@ -160,31 +160,6 @@ size_t hm_row_vocab(const struct hm_row *row)
     return row->vocab;
 }
 
-// Radix sort of the logit halves, least significant digit first; it is stable, and ids start out ascending.
-static void sort_order(struct hm_row *row)
-{
-    enum { DIGIT = 11, BUCKETS = 1 << DIGIT };
-    for (size_t i = 0; i < row->vocab; i++) row->keys[i] = hm_row_key(row, i);
-    for (int shift = 32; shift < 64; shift += DIGIT) {
-        size_t start[BUCKETS + 1] = {0};
-        for (size_t i = 0; i < row->vocab; i++) start[(row->keys[i] >> shift & (BUCKETS - 1)) + 1]++;
-        for (int b = 0; b < BUCKETS; b++) start[b + 1] += start[b];
-        for (size_t i = 0; i < row->vocab; i++) row->spare[start[row->keys[i] >> shift & (BUCKETS - 1)]++] = row->keys[i];
-        uint64_t *swap = row->keys;
-        row->keys = row->spare;
-        row->spare = swap;
-    }
-    row->sorted = true;
-}
-
-int32_t hm_row_token(struct hm_row *row, size_t rank)
-{
-    if (rank >= row->vocab) return -1;
-    if (rank < HM_ROW_HEAD) return (int32_t)(uint32_t)row->head[rank];
-    if (!row->sorted) sort_order(row);
-    return (int32_t)(uint32_t)row->keys[rank];
-}
-
 size_t hm_row_rank(struct hm_row *row, int32_t token)
 {
     if (token < 0 || (size_t)token >= row->vocab) return row->vocab;

@@ -111,13 +111,14 @@ static bool prefix_within(struct hm_row *row, size_t listed, const struct target
 bool hm_filter_prefix(struct hm_row *row, size_t n, mpq_srcptr share, size_t *length)
 {
     if (!hm_filter_ready(row)) return false;
-    double *weights = hm_calloc(n, sizeof *weights);
+    double *weights = malloc(n * sizeof *weights);
     if (!weights) return false;
     bool found = false;
     struct hm_ival s = hm_ival_rational(share);
-    if (n == row->support) { // most prefixes are short: the head needs no sorted row
+    if (n == row->support) { // most prefixes are short: they need no sorted row
         struct target target = share_of(s, row->filter.mass, row->filter.total);
-        if (n > HM_ROW_HEAD) found = prefix_within(row, HM_ROW_HEAD, &target, weights, length);
+        for (size_t listed = HM_ROW_HEAD; listed < n && !found; listed *= 4)
+            found = prefix_within(row, listed, &target, weights, length);
         if (!found) found = prefix_within(row, n, &target, weights, length);
     } else {
         for (size_t r = 0; r < n; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];

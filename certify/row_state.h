@@ -20,7 +20,7 @@ struct hm_row {
     uint64_t *keys, *spare;         // [vocab] each, filled when the whole order is first needed
     uint64_t head[HM_ROW_HEAD];     // the first keys of the order
     size_t heads;                   // how many: HM_ROW_HEAD or vocab
-    bool sorted;
+    size_t sorted;                  // the first so many keys are in order and final (row_order.c)
     struct hm_row_filter filter;    // asked before weights and sums are computed
     struct hm_weights *weights;     // at the highest precision asked for so far, or NULL
     mpfr_prec_t sums_precision;     // of total and moment; 0: not computed
@@ -52,6 +52,9 @@ void hm_distance_values_init(struct hm_distance_values *v, mpfr_prec_t precision
 void hm_distance_values_clear(struct hm_distance_values *v);
 hm_status hm_row_distance_at(struct hm_row *p, struct hm_row *q, mpfr_prec_t precision, struct hm_distance_values *out,
                              struct hm_error *err);
+
+// Makes row->keys hold the order at least up to that rank.
+void hm_row_order(struct hm_row *row, size_t rank);
 
 // The sort key of a token: ascending keys are the order of theory.md §1, and the low half is the token.
 uint64_t hm_row_key(const struct hm_row *row, size_t token);

@@ -85,11 +85,11 @@ static void make_pairs(struct bench *b, bool bf16)
         float *p = b->target + pair * b->vocab, *q = b->draft + pair * b->vocab;
         double peak = 8.0 * (double)pair / (double)b->pairs; // how far the likeliest token stands out
         for (size_t i = 0; i < b->vocab; i++) {
-            double x = 2.3 * gauss(&state) - 3;
+            double x = 2.3 * gauss(&state) - 5.5;
             p[i] = rounded(x, bf16);
             q[i] = rounded(x + 0.4 * gauss(&state), bf16);
         }
-        for (size_t n = 0; n < 64; n++) {
+        for (size_t n = 0; n < 256; n++) {
             size_t i = (size_t)(uniform(&state) * (double)b->vocab);
             double x = 11 - 1.1 * log(1 + (double)n) - 3 * uniform(&state) + (n == 0 ? peak : 0);
             p[i] = rounded(x, bf16);

@@ -1,0 +1,77 @@
+// The order of a row beyond its head: see row.h, theory.md §1. Most questions that leave the head stay near it, so a
+// longer prefix is sorted first, and the whole row only when somebody asks beyond that.
+#include "certify/row_state.h"
+
+#include "base/memory.h"
+#include "bounds/row_pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Radix sort of keys[0, count), least significant digit of the logit halves first; it is stable, and ids ascend.
+static void sort_keys(struct hm_row *row, size_t count)
+{
+    enum { DIGIT = 11, BUCKETS = 1 << DIGIT };
+    for (int shift = 32; shift < 64; shift += DIGIT) {
+        size_t start[BUCKETS + 1] = {0};
+        for (size_t i = 0; i < count; i++) start[(row->keys[i] >> shift & (BUCKETS - 1)) + 1]++;
+        for (int b = 0; b < BUCKETS; b++) start[b + 1] += start[b];
+        for (size_t i = 0; i < count; i++) row->spare[start[row->keys[i] >> shift & (BUCKETS - 1)]++] = row->keys[i];
+        uint64_t *swap = row->keys;
+        row->keys = row->spare;
+        row->spare = swap;
+    }
+    row->sorted = count;
+}
+
+static int descending(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+// The largest logits are those above the `count`-th largest of the blocks' maxima: `count` blocks have one as large, so
+// there are at least as many tokens, and only blocks with such a maximum hold any. Fills keys; returns how many, or 0
+// when memory is short.
+static size_t gather_largest(struct hm_row *row, const float *maxima, size_t blocks, size_t count)
+{
+    float *sorted = malloc(blocks * sizeof *sorted);
+    size_t n = 0;
+    if (!sorted) return 0;
+    memcpy(sorted, maxima, blocks * sizeof *sorted);
+    qsort(sorted, blocks, sizeof *sorted, descending);
+    float least = sorted[count - 1];
+    free(sorted);
+    for (size_t b = 0; b < blocks; b++) {
+        if (maxima[b] < least) continue;
+        size_t start = b * HM_LOOK_BLOCK, end = start + HM_LOOK_BLOCK < row->vocab ? start + HM_LOOK_BLOCK : row->vocab;
+        for (size_t i = start; i < end; i++) {
+            row->keys[n] = hm_row_key(row, i);
+            n += row->logits[i] >= least;
+        }
+    }
+    return n;
+}
+
+void hm_row_order(struct hm_row *row, size_t rank)
+{
+    enum { PREFIX = 1024 }; // at least so long where half of the blocks have maxima enough
+    size_t blocks = (row->vocab + HM_LOOK_BLOCK - 1) / HM_LOOK_BLOCK, wanted = blocks / 2 < PREFIX ? blocks / 2 : PREFIX;
+    if (row->sorted == 0 && rank < wanted) { // the maxima are still there
+        size_t count = gather_largest(row, (const float *)row->spare, blocks, wanted);
+        if (count > rank) {
+            sort_keys(row, count);
+            return;
+        }
+    }
+    for (size_t i = 0; i < row->vocab; i++) row->keys[i] = hm_row_key(row, i);
+    sort_keys(row, row->vocab);
+}
+
+int32_t hm_row_token(struct hm_row *row, size_t rank)
+{
+    if (rank >= row->vocab) return -1;
+    if (rank < HM_ROW_HEAD) return (int32_t)(uint32_t)row->head[rank];
+    if (rank >= row->sorted) hm_row_order(row, rank);
+    return (int32_t)(uint32_t)row->keys[rank];
+}
