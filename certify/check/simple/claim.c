@@ -124,8 +124,7 @@ static void check_bounds(const cJSON *claim, struct ask a, bool rows, const stru
     const cJSON *universal = sc_find(claim, "universal");
     if (kind && kind != 'a' && kind != 'm') {
         enum answer below = rows ? sc_decide(q_below_threshold, &a) : OPEN;
-        sc_must(below != NO || universal, "universal", "the bounds of this rule");
-        if (below == YES || !universal) kind = 0;
+        if (below == YES || (below == OPEN && !universal)) kind = 0;
     }
     if (kind) universal = sc_get(claim, "universal", cJSON_Object);
     sc_must(kind || !universal, "universal", "nothing here");
@@ -230,7 +229,6 @@ static void check_laws(const cJSON *claim, struct ask a, bool decided) {
     static quantity *const laws[2] = {q_law_iid, q_law_topk};
     if (!sc_find(claim, "laws") && !decided) return;
     const cJSON *all = sc_get(claim, "laws", cJSON_Object);
-    sc_must(cJSON_GetArraySize(all) == run->law[0] + run->law[1], "laws", "the header's");
     for (int i = 0; i < 4; i++) { // both laws, accept and e of each
         const char *key = i & 1 ? "e" : "accept";
         if (!run->law[i / 2]) continue;
@@ -239,6 +237,7 @@ static void check_laws(const cJSON *claim, struct ask a, bool decided) {
             sc_prove(sc_get(all, i / 2 ? "topk" : "iid", cJSON_Object), key, laws[i / 2], &a, a.rows && decided);
         sc_must(x.hi >= 0 && x.lo <= 1, key, "a share");
     }
+    sc_must(cJSON_GetArraySize(all) == run->law[0] + run->law[1], "laws", "the header's");
 }
 
 // Why there is no draft row: one of the page's reasons, and only where it can be true, so that no verdict hides there.

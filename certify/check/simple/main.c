@@ -108,7 +108,7 @@ static void read_header(const cJSON *line) {
     sc_need(mpq_sgn(run->top_p) > 0 && mpq_cmp_ui(run->top_p, 1, 1) <= 0, "top_p", "a rational in (0, 1]");
     if (!run->greedy) mpq_inv(draw, draw);
     mpq_inv(claim, claim);
-    if (sc_find(line, "budget")) sc_get(line, "budget", cJSON_NULL);
+    sc_get(line, "budget", cJSON_NULL);
     sc_word(line, "rng", (const char *const[]){"philox4x32-10", NULL});
     run->top_count = sc_int(line, "top", 0);
     sc_need(run->top_count <= TOP_LIMIT, "top", "at most 4096");

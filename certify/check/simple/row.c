@@ -88,7 +88,8 @@ bool sc_load(const cJSON *record, const char *key, enum which which, bool *absen
     r->here = false;
     sc_must(!hashed || run->hashed, key, "no sha256: the header says that rows are not hashed");
     sc_need(!hashed || sc_like(sha256, "^[0-9a-f]{64}$"), key, "64 hexadecimal digits");
-    *absent = hashed || named || strcmp(sc_text(ref, "why"), "not kept") == 0;
+    const char *why = named ? "" : sc_text(ref, "why");
+    *absent = hashed || named || strcmp(why, "not kept") == 0;
     if (!named) return false;
     int64_t number = sc_int(ref, "shard", 0), index = sc_int(ref, "index", 0);
     sc_must(run->pattern[which][0] != '\0', key, "no shard: the header names none");
