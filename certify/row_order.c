@@ -24,24 +24,38 @@ static void sort_keys(struct hm_row *row, size_t count)
     row->sorted = count;
 }
 
-static int descending(const void *a, const void *b)
+// The value of the given rank from above among the values [count], which it reorders (Hoare's selection).
+static float select_largest(float *value, size_t count, size_t rank)
 {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x < y) - (x > y);
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        float pivot = value[low + (high - low) / 2];
+        size_t i = low, j = high;
+        for (;; i++, j--) {
+            while (value[i] > pivot) i++;
+            while (value[j] < pivot) j--;
+            if (i >= j) break;
+            float swap = value[i];
+            value[i] = value[j];
+            value[j] = swap;
+        }
+        if (rank <= j) high = j;
+        else low = j + 1;
+    }
+    return value[rank];
 }
 
-// The largest logits are those above the `count`-th largest of the blocks' maxima: `count` blocks have one as large, so
+// The largest logits are those not below the `count`-th largest of the blocks' maxima: `count` blocks have one as large, so
 // there are at least as many tokens, and only blocks with such a maximum hold any. Fills keys; returns how many, or 0
 // when memory is short.
 static size_t gather_largest(struct hm_row *row, const float *maxima, size_t blocks, size_t count)
 {
-    float *sorted = malloc(blocks * sizeof *sorted);
+    float *copy = malloc(blocks * sizeof *copy);
     size_t n = 0;
-    if (!sorted) return 0;
-    memcpy(sorted, maxima, blocks * sizeof *sorted);
-    qsort(sorted, blocks, sizeof *sorted, descending);
-    float least = sorted[count - 1];
-    free(sorted);
+    if (!copy) return 0;
+    memcpy(copy, maxima, blocks * sizeof *copy);
+    float least = select_largest(copy, blocks, count - 1);
+    free(copy);
     for (size_t b = 0; b < blocks; b++) {
         if (maxima[b] < least) continue;
         size_t start = b * HM_LOOK_BLOCK, end = start + HM_LOOK_BLOCK < row->vocab ? start + HM_LOOK_BLOCK : row->vocab;
