@@ -70,6 +70,12 @@ float hm_steps_logit(const struct hm_steps *steps, size_t rank)
     return steps->row->logits[hm_row_token(steps->row, rank)];
 }
 
+void hm_steps_never(const struct hm_steps *steps, size_t j, struct hm_ratio *out)
+{
+    (void)steps, (void)j;
+    out->kind = HM_RATIO_NEVER;
+}
+
 // p_x against a fixed share: x moves one way and all others the other, so the turn is at
 // e^(2 eta/T) = p_x (1 - share) / (share (1 - p_x)) or its inverse.
 void hm_ratio_share(const struct hm_steps *s, mpq_srcptr share, struct hm_ratio *out)

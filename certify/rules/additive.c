@@ -98,19 +98,13 @@ static void distance_to_top(const struct hm_steps *s, size_t j, struct hm_ratio 
     hm_ratio_gap(out, s->row->top, hm_steps_logit(s, s->rank));
 }
 
-static void never(const struct hm_steps *s, size_t j, struct hm_ratio *out)
-{
-    (void)s, (void)j;
-    out->kind = HM_RATIO_NEVER;
-}
-
 static void radius(struct hm_steps *s)
 {
     bool finite = s->rank < s->row->support;
     s->border = border;
     if (s->accepted) s->value = turn_inside;
     else if (mpq_sgn(s->rule->a.value) == 0) s->value = distance_to_top;
-    else if (!finite && against_one(s->row->support, s->rule->a.value) < 0) s->value = never;
+    else if (!finite && against_one(s->row->support, s->rule->a.value) < 0) s->value = hm_steps_never;
     else {
         s->value = turn_outside;
         s->first = 1;

@@ -39,7 +39,7 @@ static struct hm_gap border_inside(const struct hm_steps *s, size_t j)
 // (1 - P) they / (P (x and all that was not before it, and j times x)).
 static void turn_outside(const struct hm_steps *s, size_t j, struct hm_ratio *out)
 {
-    size_t before = s->above_token;
+    size_t before = s->larger;
     if (j >= before) {
         out->kind = HM_RATIO_AT_ONCE;
         return;
@@ -55,17 +55,11 @@ static void turn_outside(const struct hm_steps *s, size_t j, struct hm_ratio *ou
 
 static struct hm_gap border_outside(const struct hm_steps *s, size_t j)
 {
-    return (struct hm_gap){hm_steps_logit(s, s->above_token - j), hm_steps_logit(s, s->rank)};
-}
-
-static void never(const struct hm_steps *s, size_t j, struct hm_ratio *out)
-{
-    (void)s, (void)j;
-    out->kind = HM_RATIO_NEVER;
+    return (struct hm_gap){hm_steps_logit(s, s->larger - j), hm_steps_logit(s, s->rank)};
 }
 
 // How many logits are larger than that of x. Its rank is not far above that in a head; elsewhere a pass beats a sort.
-static size_t larger(const struct hm_steps *s)
+static size_t count_larger(const struct hm_steps *s)
 {
     float l = s->row->logits[s->token];
     size_t count = s->rank;
@@ -82,17 +76,17 @@ static void radius(struct hm_steps *s)
 {
     bool finite = s->rank < s->row->support;
     if (whole(s->rule) || !finite || (s->accepted && s->row->support == 1)) {
-        s->value = never;
+        s->value = hm_steps_never;
     } else if (s->accepted) {
         s->value = turn_inside;
         s->border = border_inside;
         s->first = s->rank;
         s->last = s->row->support - 1;
     } else {
-        s->above_token = larger(s);
+        s->larger = count_larger(s);
         s->value = turn_outside;
         s->border = border_outside;
-        s->last = s->above_token;
+        s->last = s->larger;
     }
 }
 

@@ -45,7 +45,7 @@ struct hm_ival hm_mass(struct hm_masses *masses, size_t from, size_t to);
 struct hm_ival hm_mass_but_one(struct hm_masses *masses, size_t rank); // all ranks but this one
 void hm_masses_clear(struct hm_masses *masses);
 
-// (high - low)/2 for two finite logits.
+// Two finite logits, whose gap is high - low; a border is half of it.
 struct hm_gap {
     float high, low;
 };
@@ -91,9 +91,10 @@ struct hm_steps {
     size_t first, last;   // 0 and 0 when the rule's function is called
     void (*value)(const struct hm_steps *steps, size_t j, struct hm_ratio *out); // *out is the constant 0
     struct hm_gap (*border)(const struct hm_steps *steps, size_t j);             // for first < j <= last
-    size_t above_token;   // nucleus: how many logits are larger
+    size_t larger;        // nucleus: how many logits are larger than x's
 };
 float hm_steps_logit(const struct hm_steps *steps, size_t rank);
+void hm_steps_never(const struct hm_steps *steps, size_t j, struct hm_ratio *out); // the value of what cannot turn
 void hm_ratio_share(const struct hm_steps *steps, mpq_srcptr share, struct hm_ratio *out); // the turn of p_x >= share
 
 // The radius as an enclosure narrow enough for a log; *known is false when 4096 bits do not give one.
