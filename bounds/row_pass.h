@@ -23,7 +23,8 @@ enum { HM_LANES = 32, HM_PASS_STEPS = 64, HM_PASS_CALLS = 65 };
 // HM_PASS_CALLS calls on one set of lanes, the fold of the lanes and HM_PASS_CALLS further terms in one chain.
 static inline double hm_pass_roundings(size_t terms)
 {
-    return (double)(terms / (HM_LANES * HM_PASS_STEPS) + 320);
+    size_t most = terms / (HM_LANES * HM_PASS_STEPS) + 320;
+    return (double)most;
 }
 
 // So many remote tokens can have gone into the sum: the last lanes of a call are filled up with them.

@@ -18,9 +18,9 @@ _Static_assert(FLT_EVAL_METHOD == 0 && DBL_MANT_DIG == 53, "the error bounds are
 #define LN2_LOW 0x1.7d1cf79abc9e4p-28
 // A loop whose body the compiler writes out, so that arrays indexed by it are registers.
 #if defined(__clang__)
-#define EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#define EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++) // NOLINT(bugprone-macro-parentheses)
 #else
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++) // NOLINT(bugprone-macro-parentheses)
 #endif
 #define ROUNDER 0x1.8p52 // adding it rounds to an integer and leaves that in the low bits
 

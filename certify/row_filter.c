@@ -18,7 +18,8 @@ static struct hm_ival enclose(double sum, double terms, double additions)
 
 struct hm_ival hm_filter_enclose(double sum, size_t terms)
 {
-    return enclose(sum, (double)terms, (double)(terms / HM_FILTER_BLOCK + HM_FILTER_BLOCK + 8));
+    size_t most = terms / HM_FILTER_BLOCK + HM_FILTER_BLOCK + 8;
+    return enclose(sum, (double)terms, (double)most);
 }
 
 struct hm_ival hm_filter_enclose_pass(double sum, size_t terms)
@@ -69,7 +70,7 @@ static void weigh(struct hm_row *row, struct hm_lanes *sum, struct hm_lanes *mom
     struct hm_row_filter *f = &row->filter;
     const struct hm_row_passes *passes = hm_row_passes();
     struct hm_lanes unused[2] = {{{0}}, {{0}}};
-    float logits[HM_ROW_HEAD];
+    float logits[HM_ROW_HEAD] = {0};
     for (size_t r = 0; r < row->heads; r++) logits[r] = row->logits[head_token(row, r)];
     passes->weigh(logits, row->heads, &f->scale, f->heads, &unused[0], &unused[1]);
     if (row->vocab <= SHORT) {
@@ -78,7 +79,7 @@ static void weigh(struct hm_row *row, struct hm_lanes *sum, struct hm_lanes *mom
         for (size_t r = 0; r < row->heads; r++) copy[head_token(row, r)] = -INFINITY;
         passes->weigh(copy, row->vocab, &f->scale, f->weights, sum, moment);
     } else {
-        int32_t ids[HM_ROW_HEAD];
+        int32_t ids[HM_ROW_HEAD] = {0};
         size_t start = 0;
         sorted_heads(row, ids);
         for (size_t k = 0; k <= row->heads; k++) {
