@@ -444,7 +444,7 @@ class Maker:
                         certify_temperature="1", top_k=0, top_p="1", traversal="exhaustive", width=3, depth=2, budget=8,
                         nodes="path", draft=True, sequences=1, tokens=6, top=4, seed=1, eos=[], spread=2.0, noise=0.8,
                         special=0.0, reorder=False, capacity=0, keep=True, stop=None, universal=False, divergences=[],
-                        laws=[], unscored=[], rows=0)
+                        laws=[], unscored=[], rows=0, pairs=[])
         self.o = o = {**defaults, **o}
         self.__dict__.update(o)
         self.name, self.lines, self.chain = name, [], ""
@@ -464,6 +464,8 @@ class Maker:
         self.lines.append(body + ',"chain":"' + self.chain + '"}')
 
     def row(self, kind, context):
+        if self.pairs:
+            return [f32(x) for x in self.pairs[context[1]][kind == "draft"]]
         rng = random.Random("%s %s %s" % (self.seed, self.name, list(context)))
         row = [f32(rng.gauss(0, self.spread)) for _ in range(self.vocab)]
         if rng.random() < self.special:
@@ -816,6 +818,17 @@ RULES = ["greedy", "additive:1/10", "multiplicative:3/10", "topm:3", "entropy:3/
          "topk-delta:4,1/5"]
 DIVERGENCES = ["renyi:1/2", "renyi:3", "renyi-reverse:1/3", "renyi-reverse:2", "hellinger", "chi2", "chi2-reverse", "max",
                "spread"]
+NO = -math.inf
+TIES = [  # equalities that no precision shows (theory.md §8): the draft is a witness, or is as far away as one
+    ([1, 0, NO, NO, NO], [0, 0, NO, NO, NO]),  # uniform on a tied set that is the whole support
+    ([2, 1, 0, -1, -2], [1, 1, 1, -1, -2]),  # the geometric mean inside
+    ([2, 0, 0, -1, -2], [1, 0, 1, -1, -2]),  # the same, with tokens of equal p swapped
+    ([0, 0, NO, NO, NO], [3, 3, 3, 3, NO]),  # both uniform: ln 2 and half of ln 4
+    ([1, 0, NO, NO, NO], [NO, 0, NO, NO, NO]),  # p without A, when S has an empty token
+    ([0.5, 0.5, 0.5, 0.5, 0.5], [1, 0, 0, 0, 0]),  # every threshold is 0
+    ([1, 0.5, 0, 0, NO], [1, 1, 0, 0, NO]),  # S raised to the first
+    ([3, 2, 1, 0, 0], [3, 2, 1, 0, 0]),  # p itself
+]
 LOGS = {
     "greedy": dict(),
     "rules": dict(claims=RULES, m=["tree", 1, 2], margin=True, tokens=4, certify_temperature="4/5", top=3),
@@ -847,6 +860,8 @@ LOGS = {
                     laws=["topk"], nodes="all", budget=5),
     "audit": dict(rows=9, claims=["greedy", "nucleus:4/5", "entropy:1/8,1/2", "topk-delta:3,1/10"], m=[1, 2], vocab=9, margin=True,
                   universal=True, divergences=["hellinger", "max"], laws=["iid"], seed=16, special=0.3, unscored=[8]),
+    "ties": dict(rows=8, pairs=TIES, claims=["greedy", "topm:2", "absolute:1/2"], m=[1, 2, 4], vocab=5, divergences=DIVERGENCES,
+                 laws=["iid", "topk"], margin=True, universal=True),
     "audit-target": dict(rows=3, claims=["regret:1"], m=[1], vocab=6, draft=False, divergences=["chi2"], seed=17),
     "hashed": dict(keep=False, seed=4, claims=["greedy", "additive:1/10"], margin=True, m=["tree", 2], top=6),
 }

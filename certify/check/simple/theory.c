@@ -307,9 +307,9 @@ static bool is_uniform_witness(const struct ask *a, mpq_srcptr order) {
     size_t range[4];
     if (!uniform(a->q) || common(a) != a->p->finite || a->p->finite > a->k + a->m) return false;
     sc_tied(a, order, range);
-    size_t untied = a->k < range[0] || a->p->finite <= range[0] ? 0 : a->p->finite - range[0];
-    bool all = untied <= range[2] && (a->p->finite <= a->k || a->k == range[0]) && range[0] == range[1] &&
-               range[2] == range[3];
+    size_t in_a = a->k < a->p->finite ? a->k : a->p->finite;
+    bool sure = range[0] == range[1] && range[2] == range[3];
+    bool all = sure && range[0] == in_a && (a->p->finite <= a->k || range[2] == a->m);
     return all && a->q->finite == range[0] + range[2];
 }
 
@@ -342,6 +342,22 @@ static bool is_geometric_witness(const struct ask *ask) {
     }
     r_release(mark);
     return same;
+}
+
+// Is ln(p/q) largest where it must be, so that the exponents of both sides of `max` are the same, in order?
+static bool is_max_witness(const struct ask *a) {
+    bool same_exponents = true;
+    run->precision = 1024; // sums of two floats are exact
+    struct mark mark = r_mark();
+    real most = extreme(a, false, true);
+    struct mark inner = r_mark();
+    for (size_t t = 0; t < a->p->count && same_exponents; t++, r_release(inner)) {
+        size_t j = t < a->m ? 0 : t - a->m < a->k ? t - a->m : t; // p with S raised to the first
+        real found = r_add(r_number(a->q->logit[a->q->order[t]]), most);
+        same_exponents = equal(found, r_number(a->p->logit[a->p->order[j]]));
+    }
+    r_release(mark);
+    return same_exponents;
 }
 
 // Is q uniform on D, every token of which moves to the level of the restricted TV?
@@ -377,6 +393,7 @@ enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, qu
     if ((star != q_tv_restricted || which == TV) && flat(&a)) return NO;
     if (!other && (equal_if_uniform(&a, which) || is_uniform_witness(&a, order))) return NO;
     if (!other && (which == KLR || emptied) && is_geometric_witness(&a)) return NO;
+    if (star == q_divergence_star && a.divergence->form == LARGEST && is_max_witness(&a)) return NO;
     if (other && star == q_tv_restricted && (sc_decide(q_reach, &a) == YES || is_even_draft(&a))) return NO;
     enum answer above = sc_decide(difference, &a);
     return above == OPEN ? OPEN : above == YES ? NO : YES;
