@@ -14,6 +14,7 @@ list(APPEND HALLMARK_SOURCES
   certify/check/level.c
   certify/check/margin.c
   certify/check/noise.c
+  certify/check/order.c
   certify/check/pair.c
   certify/check/power.c
   certify/check/radius.c

@@ -97,10 +97,10 @@ static void quantities_agree(void **unused)
         const struct {
             const char *name;
             ck_quantity *quantity;
-        } all[] = {{"lse", ck_lse},     {"entropy", ck_entropy}, {"kl_pq", ck_kl_pq},         {"kl_qp", ck_kl_qp},
-                   {"tv_pq", ck_tv_pq}, {"min_pq", ck_min_pq},   {"level_f", ck_level_f},     {"level_r", ck_level_r},
-                   {"klf", ck_klf},     {"klr", ck_klr},         {"tv", ck_tv},               {"gap", ck_margin_gap},
-                   {"e", ck_iid_e},     {"accept", ck_iid_accept}, {"topk e", ck_topk_e},     {"mass", ck_topk_accept},
+        } all[] = {{"lse", ck_lse},       {"entropy", ck_entropy},   {"kl_pq", ck_kl_pq},     {"kl_qp", ck_kl_qp},
+                   {"tv_pq", ck_tv_pq},   {"min_pq", ck_min_pq},     {"level_f", ck_level_f}, {"level_r", ck_level_r},
+                   {"klf", ck_klf},       {"klr", ck_klr},           {"tv", ck_tv},           {"gap", ck_margin_gap},
+                   {"e", ck_iid_e},       {"accept", ck_iid_accept}, {"topk e", ck_topk_e},   {"mass", ck_topk_accept},
                    {"mk", ck_margin_klf}, {"mr", ck_margin_klr}};
         for (size_t j = 0; j < sizeof all / sizeof *all; j++) same(&m, all[j].name, all[j].quantity, &ask);
     }

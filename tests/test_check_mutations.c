@@ -83,8 +83,8 @@ static const struct {
     {"sequence.seed", STILL_TRUE},         // nobody drew, or the same tokens were drawn
     {"sequence.stop*", STILL_TRUE},        // ids never emitted, a limit never reached
     {"round.expected_accept", STILL_TRUE}, // null says nothing
-    {"row.index", STILL_TRUE}, // a later row of the file: rows are found by their references
-    {"row.token", STILL_TRUE}, // asserted; another one may be decided alike
+    {"row.index", STILL_TRUE},             // a later row of the file: rows are found by their references
+    {"row.token", STILL_TRUE},             // asserted; another one may be decided alike
     {"*.draft_row", STILL_TRUE},
     {"*.row.shard", STILL_TRUE}, // a shard that is not there: rows absent, never proved
     {"*.draft_row.shard", STILL_TRUE},
@@ -93,8 +93,8 @@ static const struct {
 };
 
 // Fields that may be left out: removing one leaves nothing to prove.
-static const char *const optional[] = {"*.claims[].radius",     "*.claims[].active", "*.claims[].restricted",
-                                       "*.standard_accept", "step.e",            "step.ratio"};
+static const char *const optional[] = {
+    "*.claims[].radius", "*.claims[].active", "*.claims[].restricted", "*.standard_accept", "step.e", "step.ratio"};
 
 // A changed field may come to light in another one.
 static const struct {
@@ -187,6 +187,7 @@ static const struct {
     {"header.divergences", "divergences"},
     {"header.laws", "laws"},
     {"header.laws", "topk"},
+    {"header.laws", "iid"},
     {"step.draft_row", "standard_accept"},
     {"node.draft_row", "standard_accept"},
     {"row.draft_row", "kl_pq"},
@@ -447,7 +448,7 @@ static void every_field(void **state)
            tally.made, tally.caught, tally.open, tally.survived, tally.misnamed, tally.free_caught);
     assert_int_equal(tally.survived, 0);
     assert_int_equal(tally.misnamed, 0);
-    assert_true(tally.caught > 3000);
+    if (!one) assert_true(tally.caught > 3000);
 }
 
 // Without rows these must still be refuted: they contradict the rest of the log.

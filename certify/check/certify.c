@@ -32,7 +32,8 @@ enum answer ck_tied(struct ck_math *m, const struct ck_ask *ask, bool reverse, s
                 if (may) least[1] += run.count;
             }
         }
-        // Close weights are told apart before small ones are resolved: go on while the weights are wider than the slack.
+        // Close weights are told apart before small ones are resolved: go on while the weights are wider than the
+        // slack.
         mpfr_sub(c[2].lo, c[0].hi, c[0].lo, MPFR_RNDU);
         mpfr_mul_2si(c[2].lo, c[2].lo, 40, MPFR_RNDU);
         bool sharp = mpfr_lessequal_p(c[2].lo, c[0].hi) && (level > 0 || mpfr_cmp_d(c[0].lo, 0x1p-60) > 0);

@@ -31,7 +31,7 @@ struct hm_check_replay {
     struct hm_check_replay_error {
         bool refuted;
         char field[64], reason[256];
-    } *error;
+    } * error;
     // The header's models; hash "" when the log has no draft.
     bool (*header)(void *user, const char *target_sha256, const char *draft_sha256, uint64_t vocab);
     bool (*sequence)(void *user, const int32_t *prompt, size_t prompt_length);
@@ -46,8 +46,8 @@ struct hm_check_replay {
 struct hm_check_options {
     unsigned threads;                     // 0: one per core
     const struct hm_check_replay *replay; // NULL: rows are read from the shards
-    bool allow_truncated;   // a truncated log exits 0 when what is there holds
-    bool allow_absent_rows; // a log whose rows are absent exits 0 when it is consistent
+    bool allow_truncated;                 // a truncated log exits 0 when what is there holds
+    bool allow_absent_rows;               // a log whose rows are absent exits 0 when it is consistent
     void (*progress)(void *user, uint64_t bytes, uint64_t total, uint64_t steps); // as lines are done, or NULL
     void *user;
 };

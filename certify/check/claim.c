@@ -181,8 +181,7 @@ static void check_claim(struct ck *c, const cJSON *claim, const struct ck_node *
     if (!c->out.failed) check_active(c, claim, node, ask.rule);
     if (!c->out.failed && m > 0) ck_thresholds(c, claim, node, &ask, star);
     if (!c->out.failed)
-        ck_certified(c, claim, node, &ask, tree, size->decided, star,
-                     c->verdicts[rule * c->header->m_count + column]);
+        ck_certified(c, claim, node, &ask, tree, size->decided, star, c->verdicts[rule * c->header->m_count + column]);
 }
 
 void ck_claims(struct ck *c, const cJSON *record, const struct ck_node *node)

@@ -54,8 +54,7 @@ static void shard_patterns(struct ck *c, struct ck_header *h, const cJSON *line)
     for (int i = 0; i < 2 && !c->out.failed; i++) {
         const cJSON *v = ck_get(c, rows, names[i]);
         if (cJSON_IsNull(v)) continue;
-        if (!cJSON_IsString(v) || strlen(v->valuestring) >= sizeof h->pattern[i] ||
-            !ck_pattern_ok(v->valuestring))
+        if (!cJSON_IsString(v) || strlen(v->valuestring) >= sizeof h->pattern[i] || !ck_pattern_ok(v->valuestring))
             ck_unreadable(c, "rows", "expected a file name with one %%05d, found %s", ck_show(v));
         else
             strcpy(h->pattern[i], v->valuestring);

@@ -23,11 +23,11 @@ void iv_mul(struct iv *r, const struct iv *a, const struct iv *b);
 void iv_div(struct iv *r, const struct iv *a, const struct iv *b); // b must be positive
 void iv_scale(struct iv *r, const struct iv *a, unsigned long n);
 void iv_divide(struct iv *r, const struct iv *a, unsigned long n); // n > 0
-void iv_mul_q(struct iv *r, const struct iv *a, mpq_srcptr q);    // any sign of a, q >= 0
-void iv_scale_q(struct iv *r, const struct iv *a, mpq_srcptr q);  // q of any sign
+void iv_mul_q(struct iv *r, const struct iv *a, mpq_srcptr q);     // any sign of a, q >= 0
+void iv_scale_q(struct iv *r, const struct iv *a, mpq_srcptr q);   // q of any sign
 void iv_set_q(struct iv *r, mpq_srcptr q);
 void iv_exp(struct iv *r, const struct iv *a);
-void iv_log(struct iv *r, const struct iv *a); // of a value known to be >= 0
+void iv_log(struct iv *r, const struct iv *a);   // of a value known to be >= 0
 void iv_expm1(struct iv *r, const struct iv *a); // exp(a) - 1
 void iv_negate(struct iv *r);
 void iv_min(struct iv *r, const struct iv *a); // the smaller of r and a

@@ -74,7 +74,8 @@ bool ck_known_klr(struct ck_math *m, int level, const struct ck_ask *ask, struct
     return ok;
 }
 
-// Is every token of D in the tied set, with q uniform there?  Then q is the clipped p itself. OPEN: not so, as far as known.
+// Is every token of D in the tied set, with q uniform there?  Then q is the clipped p itself. OPEN: not so, as far as
+// known.
 static enum answer all_tied(struct ck_math *m, const struct ck_ask *ask)
 {
     int level = m->first_level > ask->outer->first_level ? m->first_level : ask->outer->first_level;

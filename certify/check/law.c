@@ -1,12 +1,13 @@
 // The law of the token when a proposal in A is accepted surely and another one as standard speculative sampling would:
 // theory.md §5; see math.h.
 //
-// iid: m draws from q, one after the other. After j rejections the target is (p - c_j q)^+ / Z_j, where c_0 = 0, Z_0 = 1,
-// Z_j = sum (p - c_j q)^+ and c_(j+1) = c_j + Z_j, as ((p - c q)^+ / Z - q)^+ is in proportion to (p - (c + Z) q)^+. For x
-// outside A the rejected (q - (p - c_j q)^+ / Z_j)^+ is [(c_(j+1) q - p)^+ - (c_j q - p)^+] / Z_j, so with
-// Y_j = sum over those x of (c_j q - p)^+ the j-th proposal is rejected with probability (Y_(j+1) - Y_j) / Z_j. Let R_j be the chance that all of the first j are. R_j <= Z_j (Z_j
-// is what standard sampling rejects), so outside A the law never exceeds p: its terms telescope below p. In A it is
-// sigma q + R_m (p - c_m q)^+ / Z_m with sigma = sum_(j<m) R_j <= c_m, which exceeds p where sigma q does and only there.
+// iid: m draws from q, one after the other. After j rejections the target is (p - c_j q)^+ / Z_j, where c_0 = 0, Z_0 =
+// 1, Z_j = sum (p - c_j q)^+ and c_(j+1) = c_j + Z_j, as ((p - c q)^+ / Z - q)^+ is in proportion to (p - (c + Z) q)^+.
+// For x outside A the rejected (q - (p - c_j q)^+ / Z_j)^+ is [(c_(j+1) q - p)^+ - (c_j q - p)^+] / Z_j, so with Y_j =
+// sum over those x of (c_j q - p)^+ the j-th proposal is rejected with probability (Y_(j+1) - Y_j) / Z_j. Let R_j be
+// the chance that all of the first j are. R_j <= Z_j (Z_j is what standard sampling rejects), so outside A the law
+// never exceeds p: its terms telescope below p. In A it is sigma q + R_m (p - c_m q)^+ / Z_m with
+// sigma = sum_(j<m) R_j <= c_m, which exceeds p where sigma q does and only there.
 // Hence TV(law, p) = sum over A of (sigma q - p)^+.
 //
 // topk: a point mass at each child in turn. The residual is p without the children already refused, so that they all go
@@ -22,7 +23,7 @@ struct token { // of a set, by falling p/q
     ck_u128 p, q; // weights of the tokens before it
 };
 
-struct set { // A, or what is outside
+struct set {             // A, or what is outside
     struct token *token; // [count + 1] at level 0
     size_t count, from, to;
 };
@@ -184,7 +185,7 @@ static void supports(const struct ck_math *m, size_t k, bool *within, bool *neve
 }
 
 // accept and e of m independent proposals.
-static bool iid(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *accept, struct iv *e)
+static bool find_iid(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *accept, struct iv *e)
 {
     bool within, never, ok = true;
     iv_point(e, 0);
@@ -227,22 +228,31 @@ static bool iid(struct ck_math *m, int level, const struct ck_ask *ask, struct i
     return ok;
 }
 
+// Both at once, remembered: they are asked for one after the other, by claims that often agree in k.
+static bool iid(struct ck_math *m, int level, const struct ck_ask *ask, int which, struct iv *out)
+{
+    struct ck_law *l = &m->law;
+    if (!l->ready || l->level != level || l->k != ask->k || l->m != ask->m) {
+        if (l->made) iv_clears(l->v, 2);
+        iv_inits(l->v, 2, ck_precision(level));
+        l->known = find_iid(m, level, ask, &l->v[0], &l->v[1]);
+        l->ready = l->made = true;
+        l->level = level;
+        l->k = ask->k;
+        l->m = ask->m;
+    }
+    iv_set(out, &l->v[which]);
+    return l->known;
+}
+
 bool ck_iid_accept(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *out)
 {
-    struct iv other;
-    iv_inits(&other, 1, ck_precision(level));
-    bool ok = iid(m, level, ask, out, &other);
-    iv_clears(&other, 1);
-    return ok;
+    return iid(m, level, ask, 0, out);
 }
 
 bool ck_iid_e(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *out)
 {
-    struct iv other;
-    iv_inits(&other, 1, ck_precision(level));
-    bool ok = iid(m, level, ask, &other, out);
-    iv_clears(&other, 1);
-    return ok;
+    return iid(m, level, ask, 1, out);
 }
 
 // Children up to and with the first in A, all if none is; true when one is.

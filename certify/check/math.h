@@ -32,10 +32,10 @@ struct ck_row {
 struct ck_dist { // one row at one temperature and level
     bool ready;
     const struct ck_row *row;
-    mpq_srcptr inverse;       // 1/T
-    ck_u128 *weight, *sum;    // [classes + 1] level 0: of a class; of the tokens before it
-    struct ck_wide *product;  // [classes + 1] level 0: sum weight * depth of the tokens before it
-    struct iv *e;             // [made] other levels: weight of a class
+    mpq_srcptr inverse;      // 1/T
+    ck_u128 *weight, *sum;   // [classes + 1] level 0: of a class; of the tokens before it
+    struct ck_wide *product; // [classes + 1] level 0: sum weight * depth of the tokens before it
+    struct iv *e;            // [made] other levels: weight of a class
     size_t room, made;
     struct iv total, log_sum; // sum E, its logarithm
 };
@@ -45,14 +45,22 @@ struct ck_pair { // what two rows say of each other
     struct iv v[CK_PAIRS]; // KL(p||q), KL(q||p), TV(p,q), sum min(p,q)
 };
 
+struct ck_law { // the law of m independent proposals: accept and e
+    bool ready, made, known;
+    int level;
+    size_t k, m;
+    struct iv v[2];
+};
+
 struct ck_math {
-    size_t vocab, room; // tokens; what the arrays hold
-    mpq_t inverse_claim, inverse_draw; // 1/T for claims, 1/temperature for draws
+    size_t vocab, room;                      // tokens; what the arrays hold
+    mpq_t inverse_claim, inverse_draw;       // 1/T for claims, 1/temperature for draws
     bool same_temperature, same_known, same; // same: p = q, known once asked
     struct ck_row row[2];
     int first_level; // 0 where fixed point can hold both rows
     struct ck_dist dist[3][CK_LEVELS];
     struct ck_pair pair[CK_LEVELS];
+    struct ck_law law;
     uint32_t *scratch; // [6 vocab]
 };
 
@@ -97,23 +105,24 @@ const struct ck_dist *ck_dist(struct ck_math *math, enum ck_which which, int lev
 void ck_between(ck_u128 sum, size_t n, struct iv *out); // what n weights stand for that add up to sum
 void ck_weight(const struct ck_dist *d, size_t token, struct iv *e);
 void ck_class_weight(const struct ck_dist *d, size_t class, struct iv *e);
-void ck_class_z(const struct ck_dist *d, size_t class, struct iv *z);                       // (l - l_first)/T, finite logits
-void ck_sum_order(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);         // over positions
-void ck_sum_moment(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);        // of E ln E
-void ck_sum_ids(const struct ck_dist *d, size_t ids, size_t support, struct iv *sum);       // below an id, in the support
+void ck_class_z(const struct ck_dist *d, size_t class, struct iv *z);                 // (l - l_first)/T, finite logits
+void ck_sum_order(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);   // over positions
+void ck_sum_moment(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);  // of E ln E
+void ck_sum_ids(const struct ck_dist *d, size_t ids, size_t support, struct iv *sum); // below an id, in the support
 struct ck_run { // tokens of one class among positions
     size_t from, count, class;
 };
-bool ck_next_run(const struct ck_row *row, size_t to, struct ck_run *run); // begin with count 0 at `from`
-bool ck_uniform(const struct ck_row *row);                                 // all finite logits equal
-int ck_compare_product(size_t n, mpq_srcptr q, unsigned long with);        // the sign of n q - with
+bool ck_next_run(const struct ck_row *row, size_t to, struct ck_run *run);               // begin with count 0 at `from`
+bool ck_uniform(const struct ck_row *row);                                               // all finite logits equal
+int ck_compare_product(size_t n, mpq_srcptr q, unsigned long with);                      // the sign of n q - with
 void ck_logit_gap(const struct ck_row *row, size_t upper, size_t lower, struct iv *out); // between positions, rounded
 
 // pair.c
-bool ck_same_law(struct ck_math *math); // p = q
+bool ck_same_law(struct ck_math *math);                                                                       // p = q
 ck_quantity ck_lse, ck_entropy, ck_kl_pq, ck_kl_qp, ck_tv_pq, ck_min_pq, ck_regret, ck_chosen, ck_not_chosen; // §1, §5
-// At level 0: where p_i = c q_i, as a difference of depths (q's less p's). Above `over` p_i > c q_i, below `under` it is
-// less; between, the two differ by at most `width` of either. False when fixed point cannot say. log_c: NULL is c = 1.
+// At level 0: where p_i = c q_i, as a difference of depths (q's less p's). Above `over` p_i > c q_i, below `under` it
+// is less; between, the two differ by at most `width` of either. False when fixed point cannot say. log_c: NULL is c
+// = 1.
 struct ck_cut {
     ck_i128 under, over;
     mpfr_t width;
@@ -127,7 +136,7 @@ ck_quantity ck_iid_accept, ck_iid_e, ck_topk_accept, ck_topk_e;
 ck_quantity ck_level_f, ck_level_r, ck_klf, ck_klr, ck_tv; // §2
 struct ck_split {
     size_t a, s;
-}; // tied set: the first a of A, the last s of S
+};                // tied set: the first a of A, the last s of S
 struct ck_group { // equal tokens among A and S
     struct iv v;
     size_t upper, lower; // how many in the set with the larger values, and in the other
@@ -141,7 +150,8 @@ bool ck_mean_depth(const struct ck_math *m, const struct ck_ask *ask, struct ck_
 
 // known.c: §4, on p_D, the target on the tokens that the draft knows; ask->outer is p itself. False: p(D) = 0.
 bool ck_known_make(struct ck_math *inner, const struct ck_math *outer);
-enum answer ck_known_never(struct ck_math *inner, const struct ck_ask *ask); // TV cannot be below its bound, for p alone
+enum answer ck_known_never(struct ck_math *inner,
+                           const struct ck_ask *ask); // TV cannot be below its bound, for p alone
 ck_quantity ck_known_mass, ck_known_klr, ck_known_tv; // p(D), of the outer; KLr*(p_D) - ln p(D); the min-max
 
 // margin.c, universal.c: §3

@@ -114,8 +114,7 @@ static bool is_infinite(const struct ck_math *m, const struct ck_ask *ask)
 {
     const struct ck_row *r = &m->row[0];
     size_t rank = r->rank[ask->token];
-    if (ask->rule->kind == CK_NUCLEUS && rank < ask->k)
-        return r->finite == 1 || mpq_cmp_ui(ask->rule->a, 1, 1) == 0;
+    if (ask->rule->kind == CK_NUCLEUS && rank < ask->k) return r->finite == 1 || mpq_cmp_ui(ask->rule->a, 1, 1) == 0;
     if (rank < r->finite) return false;
     if (ask->rule->kind == CK_NUCLEUS || (ask->rule->kind == CK_TOPK_DELTA && rank >= ask->rule->count)) return true;
     return ck_compare_product(r->finite, ask->rule->a, 1) < 0; // even equal logits leave p_1 above eps

@@ -7,8 +7,8 @@
 
 bool ck_power_parse(const char *text, struct ck_power *d)
 {
-    static const char *const names[CK_POWER_KINDS] = {"renyi", "renyi-reverse", "hellinger", "chi2",
-                                                      "chi2-reverse", "max", "spread"};
+    static const char *const names[CK_POWER_KINDS] = {"renyi",        "renyi-reverse", "hellinger", "chi2",
+                                                      "chi2-reverse", "max",           "spread"};
     static const int orders[CK_POWER_KINDS][2] = {{0, 1}, {0, 1}, {1, 2}, {2, 1}, {-1, 1}, {0, 1}, {0, 1}};
     mpq_init(d->order);
     size_t length = strcspn(text, ":"), i = 0;
@@ -275,7 +275,8 @@ static bool clipped_mass(struct ck_math *m, int level, const struct ck_ask *ask,
     bool ok = power_level(m, level, ask, &t[0]);
     ck_sum_order(d, ask->k + ask->m, m->vocab, z);
     for (int part = 0; ok && part < 2; part++)
-        for (struct ck_run run = {.from = part ? ask->k : 0}; ck_next_run(d->row, part ? ask->k + ask->m : ask->k, &run);) {
+        for (struct ck_run run = {.from = part ? ask->k : 0};
+             ck_next_run(d->row, part ? ask->k + ask->m : ask->k, &run);) {
             ck_class_weight(d, run.class, &t[1]);
             if (part) {
                 mpfr_max(t[1].lo, t[1].lo, t[0].lo, MPFR_RNDD);

@@ -185,7 +185,8 @@ static void check_law(struct ck *c, const cJSON *line, const struct ck_node *nod
         if (accepted)
             ck_prove(c, line, names[i], quantities[i], &ask, node->target, ends);
         else if (ck_interval(c, line, names[i], ends) && (ends[0] != i || ends[1] != i))
-            ck_refute(c, names[i], "expected exactly %d of a token that was drawn, found [%a, %a]", i, ends[0], ends[1]);
+            ck_refute(c, names[i], "expected exactly %d of a token that was drawn, found [%a, %a]", i, ends[0],
+                      ends[1]);
     }
 }
 

@@ -75,7 +75,9 @@ void ck_replay_rows(const struct ck *c, const struct hm_check_replay *r, const c
         row->refuted = row->logit && e && e->refuted;
         snprintf(row->field, sizeof row->field, "%s", row->logit && e ? e->field : "");
         snprintf(row->reason, sizeof row->reason, "%s",
-                 !row->logit ? "out of memory" : e ? e->reason : "the replay failed");
+                 !row->logit ? "out of memory"
+                 : e         ? e->reason
+                             : "the replay failed");
         return; // the record fails; nothing more is asked
     }
 }

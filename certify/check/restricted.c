@@ -32,8 +32,8 @@ static size_t known_accepted(const struct ck *c, size_t k)
 }
 
 // The values: p(D), KL(p_D||q), levels and thresholds.
-static void check_values(struct ck *c, const cJSON *r, const struct ck_case *of, bool massless, bool rows,
-                         double kl[2], double star[3][2])
+static void check_values(struct ck *c, const cJSON *r, const struct ck_case *of, bool massless, bool rows, double kl[2],
+                         double star[3][2])
 {
     static ck_quantity *const exact[3] = {ck_klf, ck_known_klr, ck_known_tv};
     double ends[2], constant = of->never ? 0 : of->vacuous ? INFINITY : NAN;

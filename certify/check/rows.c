@@ -203,7 +203,8 @@ enum ck_reference ck_load_row(struct ck *c, const cJSON *record, const char *key
         ck_unreadable(c, key, "expected a sha256 of 64 hexadecimal digits, found %s", ck_show(hash));
     if (cJSON_GetObjectItemCaseSensitive(ref, "shard")) {
         int64_t number = ck_int(c, ref, "shard", 0), index = ck_int(c, ref, "index", 0);
-        if (!c->out.failed && !c->header->pattern[which][0]) ck_refute(c, key, "expected no shard (the header names none)");
+        if (!c->out.failed && !c->header->pattern[which][0])
+            ck_refute(c, key, "expected no shard (the header names none)");
         if (c->out.failed) return CK_NO_ROW;
         if (!c->replayed) return load(c, key, which, number, index, sha256);
     }

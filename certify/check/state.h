@@ -96,12 +96,12 @@ struct ck { // one thread's
     struct ck_place at;
     unsigned long line;
     struct ck_outcome out;
-    char prefix[64];                  // "claims[2]." before field names
-    unsigned char (*verdicts)[3];     // of the line at hand, for each rule and m; 0xff: none
+    char prefix[64];                    // "claims[2]." before field names
+    unsigned char (*verdicts)[3];       // of the line at hand, for each rule and m; 0xff: none
     const struct ck_replayed *replayed; // [2] in a replay, else NULL
-    struct ck_math math, inner;       // inner: the tokens that the draft knows (theory.md §4),
-    unsigned long inner_line;         // of the record at this line;
-    bool massless;                    // p gives them nothing, and inner is not made
+    struct ck_math math, inner;         // inner: the tokens that the draft knows (theory.md §4),
+    unsigned long inner_line;           // of the record at this line;
+    bool massless;                      // p gives them nothing, and inner is not made
     struct ck_shard shard[2];
 };
 
@@ -137,7 +137,7 @@ void ck_refute(struct ck *c, const char *field, const char *format, ...) __attri
 void ck_unreadable(struct ck *c, const char *field, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void ck_open(struct ck *c, const char *field); // a question that 4096 bits leave open
 size_t ck_enter(struct ck *c, const char *format, ...) __attribute__((format(printf, 2, 3))); // lengthens the prefix
-void ck_leave(struct ck *c, size_t before);    // back to it; kept after an error
+void ck_leave(struct ck *c, size_t before);                              // back to it; kept after an error
 cJSON *ck_parse(struct ck *c, const char *text, size_t size);            // NULL after an error
 const cJSON *ck_get(struct ck *c, const cJSON *object, const char *key); // required, may be null
 bool ck_has(const cJSON *object, const char *key);                       // in exactly these letters
@@ -167,7 +167,7 @@ bool ck_names_row(const cJSON *reference); // there is a row, kept or not
 void ck_header(struct ck *c, struct ck_header *header, const cJSON *line);
 void ck_header_clear(struct ck_header *header);
 
-struct ck_node {   // what a step, node or row record says of its node
+struct ck_node { // what a step, node or row record says of its node
     enum ck_record record;
     int node;      // index in the tree, -1 for prefill and rows
     int64_t token; // whose decision claims are about, -1 when there is none

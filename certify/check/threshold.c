@@ -36,7 +36,8 @@ static void check_constant(struct ck *c, const cJSON *claim, double constant, do
                      "k is 0 or k + m exceeds the vocabulary");
 }
 
-// Levels, tied sets and the three thresholds, by the quantities given; shift: what klr has above the value that tv bounds.
+// Levels, tied sets and the three thresholds, by the quantities given; shift: what klr has above the value that tv
+// bounds.
 static void check_levels(struct ck *c, struct ck_math *math, const cJSON *claim, const struct ck_ask *ask, bool rows,
                          ck_quantity *const exact[3], double star[3][2])
 {
@@ -92,8 +93,9 @@ static void check_universal(struct ck *c, const cJSON *claim, const struct ck_no
     bool always = kind == CK_ADDITIVE || kind == CK_MULTIPLICATIVE;
     bool perhaps = kind == CK_ENTROPY || kind == CK_ABSOLUTE || kind == CK_REGRET;
     enum answer has = always ? YES : !perhaps ? NO : node->target ? ck_has_universal(&c->math, ask->rule) : OPEN;
-    if (has == NO) ck_expect_absent(c, claim, "universal", perhaps ? "the first token is no likelier than the threshold"
-                                                                   : "the rule has none");
+    if (has == NO)
+        ck_expect_absent(c, claim, "universal",
+                         perhaps ? "the first token is no likelier than the threshold" : "the rule has none");
     if (has == OPEN && !ck_has(claim, "universal")) return;
     if (has == OPEN && node->target) ck_open(c, "universal");
     if (has == NO || c->out.failed) return;

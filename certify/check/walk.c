@@ -216,7 +216,8 @@ void ck_walk(struct ck *c, const cJSON *line, const struct ck_node *node, int64_
     if (!c->out.failed && drawn && node->target) {
         enum answer draw = is_draw(c, node->token, support);
         if (draw == NO)
-            ck_refute(c, "token", "expected the draw at t %lld, found %lld", (long long)c->at.t, (long long)node->token);
+            ck_refute(c, "token", "expected the draw at t %lld, found %lld", (long long)c->at.t,
+                      (long long)node->token);
         else if (draw == OPEN && prefill)
             ck_open(c, "token");
         else if (draw == OPEN)
