@@ -19,7 +19,8 @@ enum { LOGS = 64, PATHS = 4096 };
 static char *logs[LOGS];
 static int log_count;
 static struct tally {
-    size_t made, refuted, differ, survived;
+    size_t made, refuted, differ, open,
+        survived; // open: a question that the fast checker leaves open, and this one not
 } tally;
 
 static size_t size_of(const char *name)
@@ -60,10 +61,11 @@ static enum hm_simple_kind judge(const char *path, const char *what)
     hm_check_log(path, NULL, &fast);
     tally.made++;
     bool refused = naive.kind == HM_SIMPLE_REFUTED || naive.kind == HM_SIMPLE_UNREADABLE;
-    if ((int)naive.kind != (int)fast.kind || (!refused && naive.claims != fast.claims)) {
-        tally.differ++;
-        if (tally.differ <= 40) printf("%s\n  naive: %s\n  fast:  %s\n", what, naive.message, fast.message);
-    }
+    bool open = fast.kind == HM_CHECK_UNDECIDED && !fast.truncated && naive.kind != HM_SIMPLE_UNDECIDED;
+    bool differ = (int)naive.kind != (int)fast.kind || (!refused && naive.claims != fast.claims);
+    tally.open += open;
+    tally.differ += differ && !open;
+    if (differ) printf("%s\n  naive: %s\n  fast:  %s\n", what, naive.message, fast.message);
     tally.refuted += refused;
     return naive.kind;
 }
@@ -114,8 +116,16 @@ static void cut_logs(void **state)
 }
 
 static const char *const hostile[] = {
-    "", "hello\n", "{}\n", "[1]\n", "{\"hallmark\":2,\"kind\":\"header\"}\n", "{\"hallmark\":1,\"hallmark\":1}\n",
-    "{\"hallmark\":01}\n", "{\"a\":\"\xff\"}\n", "{\"a\":\"\\u0000\"}\n", "{\"a\":1} x\n",
+    "",
+    "hello\n",
+    "{}\n",
+    "[1]\n",
+    "{\"hallmark\":2,\"kind\":\"header\"}\n",
+    "{\"hallmark\":1,\"hallmark\":1}\n",
+    "{\"hallmark\":01}\n",
+    "{\"a\":\"\xff\"}\n",
+    "{\"a\":\"\\u0000\"}\n",
+    "{\"a\":1} x\n",
     "{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}\n"};
 
 static void hostile_lines(void **state)
@@ -143,13 +153,44 @@ static void hostile_lines(void **state)
 }
 
 // Fields that are asserted, or may be left out, or whose change can leave a log that is still true: these may survive.
-static const char *const free_paths[] = {
-    ".run",       ".text",     ".proposal",  ".tokenizer_sha256", ".numerics",   ".name",     "target.sha256",
-    "draft.sha256", ".architecture", ".drafter", ".width",        ".depth",      ".selection", "sequence.id",
-    ".category",  ".turn",     ".prompt",    ".strings",          ".logq",       ".pool",     ".charges",
-    ".why",       "header.",   ".seed",      ".stop",             ".expected_accept", ".radius", ".draft_row",
-    ".shard",     "round.",    ".tied_",     ".active",           ".e",          ".ratio",    ".standard_accept",
-    ".restricted", "row.token", "row.index"};
+static const char *const free_paths[] = {".run",
+                                         ".text",
+                                         ".proposal",
+                                         ".tokenizer_sha256",
+                                         ".numerics",
+                                         ".name",
+                                         "target.sha256",
+                                         "draft.sha256",
+                                         ".architecture",
+                                         ".drafter",
+                                         ".width",
+                                         ".depth",
+                                         ".selection",
+                                         "sequence.id",
+                                         ".category",
+                                         ".turn",
+                                         ".prompt",
+                                         ".strings",
+                                         ".logq",
+                                         ".pool",
+                                         ".charges",
+                                         ".why",
+                                         "header.",
+                                         ".seed",
+                                         ".stop",
+                                         ".expected_accept",
+                                         ".radius",
+                                         ".draft_row",
+                                         ".shard",
+                                         "round.",
+                                         ".tied_",
+                                         ".active",
+                                         ".e",
+                                         ".ratio",
+                                         ".standard_accept",
+                                         ".restricted",
+                                         "row.token",
+                                         "row.index"};
 
 static bool is_free(const char *path)
 {
@@ -193,8 +234,9 @@ static bool change(cJSON *parent, cJSON *v, int how, bool *sure)
     if (how == 2 && cJSON_IsNumber(v)) return cJSON_SetNumberHelper(v, v->valuedouble + 1), true;
     if (how == 3 && cJSON_IsNumber(v)) return cJSON_SetNumberHelper(v, v->valuedouble - 1), true;
     if (how == 4 && cJSON_IsString(v) && !is_float(v)) {
-        static const char *const turns[][2] = {{"yes", "no"}, {"no", "yes"}, {"vacuous", "yes"}, {"inapplicable", "no"},
-                                               {"eps", "delta"}, {"delta", "eps"}, {"accepted", "continuation"}};
+        static const char *const turns[][2] = {
+            {"yes", "no"},    {"no", "yes"},    {"vacuous", "yes"},          {"inapplicable", "no"},
+            {"eps", "delta"}, {"delta", "eps"}, {"accepted", "continuation"}};
         for (size_t i = 0; i < 7; i++)
             if (strcmp(v->valuestring, turns[i][0]) == 0) return set_text(v, turns[i][1]), true;
         return set_text(v, "other"), true;
@@ -232,7 +274,8 @@ static void walk(struct test_log *log, size_t line, const cJSON *parent, const i
         snprintf(name, sizeof name, v->string ? "%s.%s" : "%s[]", path, v->string ? v->string : "");
         bool take = chosen(name);
         for (int how = 0; take && how < 8; how++) {
-            bool sure;
+            bool sure, rare = how == 3 || how > 5;
+            if (rare && every > 1000) continue;
             cJSON *copy = cJSON_Duplicate(log->line[line], 1), *whole = log->line[line], *inside = copy;
             for (int i = 0; i < depth; i++) inside = cJSON_GetArrayItem(inside, here[i]);
             if (change(inside, cJSON_GetArrayItem(inside, here[depth]), how, &sure)) {
@@ -271,8 +314,8 @@ static void changed_fields(void **state)
             walk(log, j, log->line[j], at, 0, cJSON_GetObjectItemCaseSensitive(log->line[j], "kind")->valuestring);
         test_log_free(log);
     }
-    printf("%zu logs with a value changed: %zu refused by both, %zu survived, %zu judged differently\n", tally.made,
-           tally.refuted, tally.survived, tally.differ);
+    printf("%zu logs with a value changed: %zu refused, %zu survived, %zu judged differently, %zu left open by one\n",
+           tally.made, tally.refuted, tally.survived, tally.differ, tally.open);
     assert_int_equal(tally.survived, 0);
     assert_int_equal(tally.differ, 0);
 }
@@ -284,7 +327,7 @@ static void lines_lost(void **state)
     test_copy_rows();
     for (int i = 0; i < log_count; i++) {
         struct test_log *log = test_log_read(logs[i]);
-        for (size_t j = 0; j + 1 < log->count; j++) {
+        for (size_t j = 0; j + 1 < log->count; j += test_count(4, 3, 1)) {
             char what[128];
             snprintf(what, sizeof what, "%s without line %zu", logs[i], j + 1);
             test_log_write(log, test_path("lost.jsonl"), (long)j);
@@ -298,9 +341,9 @@ static void lines_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(golden_logs),   cmocka_unit_test(rows_absent),
-                                       cmocka_unit_test(cut_logs),      cmocka_unit_test(hostile_lines),
-                                       cmocka_unit_test(lines_lost),    cmocka_unit_test(changed_fields)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(golden_logs), cmocka_unit_test(rows_absent),
+                                       cmocka_unit_test(cut_logs),    cmocka_unit_test(hostile_lines),
+                                       cmocka_unit_test(lines_lost),  cmocka_unit_test(changed_fields)};
     list_logs();
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();
