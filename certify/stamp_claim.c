@@ -163,12 +163,6 @@ static hm_status add_divergences(struct hm_stamp_scene *s, const struct hm_claim
     return HM_OK;
 }
 
-// A probability below 1 by less than doubles show: a checker's interval around it reaches beyond 1, and so must this one.
-static struct hm_ival provable_share(struct hm_ival share)
-{
-    return share.lo < 1 && share.hi == 1 ? (struct hm_ival){share.lo, 1 + 0x1p-52} : hm_stamp_provable(share);
-}
-
 static hm_status add_laws(struct hm_stamp_scene *s, const struct hm_claim_query *query, const struct hm_claim *claim)
 {
     static const char *const names[] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
@@ -179,8 +173,8 @@ static hm_status add_laws(struct hm_stamp_scene *s, const struct hm_claim_query 
         hm_status rc = hm_law_make(s->target, s->draft, (enum hm_proposal)i, query->children, query->m, claim->k, &law, s->err);
         if (rc) return rc;
         hm_line_format(s->line, "%s\"%s\":{\"accept\":", begun ? "," : ",\"laws\":{", names[i]);
-        hm_line_ival(s->line, provable_share(law.accept));
-        hm_line_member(s->line, "e", provable_share(law.e));
+        hm_line_ival(s->line, law.accept);
+        hm_line_member(s->line, "e", law.e);
         hm_line_bytes(s->line, "}", 1);
         begun = true;
     }
