@@ -1,6 +1,6 @@
 // The checker's exponentials in fixed point: each encloses the true one, as promised in certify/check/fixed.h, for any
 // depth and temperature; and a row's sums, moments and divergences enclose those of 256 bits.
-#include "certify/check/math.h"
+#include "certify/check/power.h"
 #include "tests/seed.h"
 
 #include <math.h>
@@ -107,9 +107,46 @@ static void quantities_agree(void **unused)
     ck_math_clear(&m);
 }
 
+// Equalities of theory.md §8: no precision tells, and equality does not certify.
+static void ties_are_no(void **unused)
+{
+    (void)unused;
+    struct ck_math m = {0};
+    struct ck_power power = {0};
+    const float none = -INFINITY;
+    assert_true(ck_math_init(&m, 5));
+    mpq_set_ui(m.inverse_claim, 1, 3);
+    const float p[5] = {1, 1, none, none, none}, q[5] = {2, 2, none, 2, 2}, half[5] = {none, 0.5, none, none, none};
+    memcpy(m.row[0].logit, p, sizeof p);
+    memcpy(m.row[1].logit, q, sizeof q);
+    ck_math_new_row(&m, CK_TARGET);
+    ck_math_new_row(&m, CK_DRAFT);
+    struct ck_ask ask = {.k = 1, .m = 4, .power = &power}; // KL = KLf* = ln 2, and q is no witness
+    assert_int_equal(ck_certifies(&m, &ask, CK_KLF), NO);
+    memcpy(m.row[1].logit, half, sizeof half);
+    ck_math_new_row(&m, CK_DRAFT);
+    assert_int_equal(ck_certifies(&m, &ask, CK_KLR), NO); // p without A
+    assert_true(ck_power_parse("renyi-reverse:3", &power));
+    assert_int_equal(ck_power_certifies(&m, &ask), NO);
+    ck_power_clear(&power);
+    const float all[5] = {2, 2, 2, 2, none}; // two accepted tokens, two empty ones
+    memcpy(m.row[1].logit, all, sizeof all);
+    ck_math_new_row(&m, CK_DRAFT);
+    ask.k = ask.m = 2;
+    static const char *const names[] = {"renyi:3", "renyi:1/2", "hellinger", "chi2", "max"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_true(ck_power_parse(names[i], &power));
+        assert_int_equal(ck_power_certifies(&m, &ask), NO);
+        ck_power_clear(&power);
+    }
+    for (int i = 0; i < 3; i++) assert_int_equal(ck_certifies(&m, &ask, (enum ck_divergence)i), NO);
+    ck_math_clear(&m);
+}
+
 int main(void)
 {
     state = test_seed("check_fixed");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(weights_enclose), cmocka_unit_test(quantities_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(weights_enclose), cmocka_unit_test(quantities_agree),
+                                       cmocka_unit_test(ties_are_no)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static bool is_uniform_witness(struct ck_math *m, const struct ck_ask *ask)
 }
 
 // Are the logits of q those of p, with the mean inside the tied set, up to a constant?  Then it is the reverse witness.
-static bool is_geometric_witness(struct ck_math *m, const struct ck_ask *ask)
+bool ck_is_geometric_witness(struct ck_math *m, const struct ck_ask *ask)
 {
     const struct ck_row *p = &m->row[0], *q = &m->row[1];
     size_t n = ask->k + ask->m;
@@ -90,11 +90,59 @@ static bool is_geometric_witness(struct ck_math *m, const struct ck_ask *ask)
     return same;
 }
 
+bool ck_uniform_pair(const struct ck_math *m, const struct ck_ask *ask, struct ck_uniform *u)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    size_t n = ask->k + ask->m;
+    if (!ck_uniform(p) || !ck_uniform(q) || p->finite >= n) return false;
+    *u = (struct ck_uniform){.p = p->finite, .q = q->finite};
+    u->a = ask->k < p->finite ? ask->k : p->finite;
+    u->s = n - (ask->k > p->finite ? ask->k : p->finite);
+    for (size_t j = 0; j < p->finite; j++) u->common += !isinf(q->logit[p->order[j]]);
+    return true;
+}
+
+// Two uniform rows and a tied set with empty tokens: both sides are rationals or logarithms of some. Are they equal?
+static bool uniform_tie(const struct ck_math *m, const struct ck_ask *ask, enum ck_divergence which)
+{
+    struct ck_uniform u;
+    if (!ck_uniform_pair(m, ask, &u)) return false;
+    if (which == CK_KLR) return u.common == u.q && u.q == u.p - u.a; // ln(p/q) and ln(p/(p - a))
+    bool tie = false;
+    if (which == CK_KLF && u.common == u.p) { // ln(q/p) and (a/p) ln((a + s)/a), as integer powers
+        mpz_t left, right, t;
+        mpz_inits(left, right, t, NULL);
+        mpz_ui_pow_ui(left, u.q, u.p);
+        mpz_ui_pow_ui(t, u.a, u.a);
+        mpz_mul(left, left, t);
+        mpz_ui_pow_ui(right, u.p, u.p);
+        mpz_ui_pow_ui(t, u.a + u.s, u.a);
+        mpz_mul(right, right, t);
+        tie = mpz_cmp(left, right) == 0;
+        mpz_clears(left, right, t, NULL);
+    } else if (which == CK_TV) { // common (1/p - 1/q)^+ + (p - common)/p and a s / (p (a + s)), times p q (a + s)
+        mpz_t left, right;
+        mpz_inits(left, right, NULL);
+        mpz_set_ui(left, u.q > u.p ? u.common * (u.q - u.p) : 0);
+        mpz_set_ui(right, u.p - u.common);
+        mpz_mul_ui(right, right, u.q);
+        mpz_add(left, left, right);
+        mpz_mul_ui(left, left, u.a + u.s);
+        mpz_set_ui(right, u.a);
+        mpz_mul_ui(right, right, u.s);
+        mpz_mul_ui(right, right, u.q);
+        tie = mpz_cmp(left, right) == 0;
+        mpz_clears(left, right, NULL);
+    }
+    return tie;
+}
+
 enum answer ck_certifies(struct ck_math *m, const struct ck_ask *ask, enum ck_divergence which)
 {
     static ck_quantity *const threshold[3] = {ck_klf, ck_klr, ck_tv};
     static ck_quantity *const divergence[3] = {ck_kl_pq, ck_kl_qp, ck_tv_pq};
-    if (which == CK_KLR ? is_geometric_witness(m, ask) : is_uniform_witness(m, ask)) return NO;
+    if (which == CK_KLR ? ck_is_geometric_witness(m, ask) : is_uniform_witness(m, ask)) return NO;
+    if (uniform_tie(m, ask, which)) return NO;
     for (int level = m->first_level; level < CK_LEVELS; level++) {
         struct iv v[2];
         iv_inits(v, 2, ck_precision(level));

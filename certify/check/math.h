@@ -162,6 +162,12 @@ enum answer ck_has_universal(struct ck_math *math, const struct ck_rule *rule);
 // certify.c. The sizes [a, s] a tied set may have: tokens within 2^-30 of the level may fall either way. range: a from
 // [0] to [1], s from [2] to [3]. OPEN when no precision separates the level.
 enum answer ck_tied(struct ck_math *math, const struct ck_ask *ask, bool reverse, size_t range[4]);
+bool ck_is_geometric_witness(struct ck_math *math, const struct ck_ask *ask); // is q the p of the reverse level?
+struct ck_uniform {      // two uniform rows, and a tied set of equal tokens of A and empty ones of S
+    size_t p, q, common; // sizes of the supports
+    size_t a, s;         // tokens of the tied set
+};
+bool ck_uniform_pair(const struct ck_math *math, const struct ck_ask *ask, struct ck_uniform *u); // false: not so
 // Is the divergence between p and q below its threshold?  (§8, identities first)
 enum answer ck_certifies(struct ck_math *math, const struct ck_ask *ask, enum ck_divergence which);
 

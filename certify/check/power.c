@@ -350,11 +350,43 @@ bool ck_power_star(struct ck_math *m, int level, const struct ck_ask *ask, struc
     return true;
 }
 
+// Is q uniform on a tied set that is the whole support?  Then it is the clipped p.
+static bool is_flat_witness(struct ck_math *m, const struct ck_ask *ask)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    size_t n = ask->k + ask->m, accepted = ask->k < p->finite ? ask->k : p->finite;
+    if (!ck_uniform(q) || p->finite > n || q->finite != accepted + ask->m) return false;
+    for (size_t j = 0; j < n; j++)
+        if ((j < accepted || j >= ask->k) && isinf(q->logit[p->order[j]])) return false;
+    const struct ck_dist *d = ck_dist(m, CK_TARGET, m->first_level);
+    struct iv t[3]; // the level, the last of A, the first of S
+    iv_inits(t, 3, ck_precision(m->first_level));
+    bool ok = power_level(m, m->first_level, ask, &t[0]);
+    ck_weight(d, p->order[accepted - 1], &t[1]);
+    ck_weight(d, p->order[ask->k], &t[2]);
+    ok = ok && mpfr_greater_p(t[1].lo, t[0].hi) && mpfr_less_p(t[2].hi, t[0].lo);
+    iv_clears(t, 3);
+    return ok;
+}
+
+// Equalities between a divergence and its threshold (theory.md §8).
+static bool is_tie(struct ck_math *m, const struct ck_ask *ask)
+{
+    const struct ck_power *d = ask->power;
+    struct ck_uniform u;
+    if (d->kind == CK_SPREAD || ck_level_row(m, ask)) return false;
+    bool down = mpq_sgn(d->order) < 0, most = d->kind == CK_MAX, flat = ck_uniform_pair(m, ask, &u);
+    if (down) return m->row[0].finite < ask->k + ask->m && ck_is_geometric_witness(m, ask);
+    if (flat && u.common == u.p && u.q == u.p + u.s && (most || u.p <= ask->k)) return true;
+    return !most && is_flat_witness(m, ask);
+}
+
 // The spread is a matter of exact rationals; the others of intervals.
 enum answer ck_power_certifies(struct ck_math *m, const struct ck_ask *ask)
 {
     enum answer less = OPEN;
     struct supports s = compare_supports(m);
+    if (is_tie(m, ask)) return NO;
     if (ask->power->kind == CK_SPREAD && !s.only_p && !s.only_q) {
         const struct ck_row *r = &m->row[0];
         size_t n = ask->k + ask->m;

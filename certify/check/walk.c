@@ -2,6 +2,7 @@
 #include "certify/check/state.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void philox(uint64_t seed, uint32_t sequence, uint32_t t, uint32_t out[4])
@@ -67,6 +68,22 @@ void ck_support(struct ck *c, const cJSON *line, const struct ck_node *node, int
         ck_open(c, "support");
 }
 
+// Do the tokens below an id hold just the share bits / 2^53 of every class in the support?  Then their sum is that
+// share of the whole, exactly.
+static bool is_share(const struct ck_row *r, size_t ids, size_t support, uint64_t bits)
+{
+    size_t end = support < r->finite ? support : r->finite;
+    uint64_t *below = calloc(r->classes, sizeof *below);
+    bool same = below != NULL;
+    for (size_t i = 0; same && i < ids; i++)
+        if (r->rank[i] < end) below[r->class_of[i]]++;
+    for (struct ck_run run = {0}; same && ck_next_run(r, end, &run);) // counts are below 2^21
+        same = (__extension__(unsigned __int128) below[run.class] << 53) ==
+               __extension__(unsigned __int128) run.count * bits;
+    free(below);
+    return same;
+}
+
 // Is the token the draw at t?  Its cumulated weight must pass u times the total, and that of the ids below must not.
 static enum answer is_draw(struct ck *c, int64_t token, int64_t support)
 {
@@ -89,6 +106,8 @@ static enum answer is_draw(struct ck *c, int64_t token, int64_t support)
         mpfr_div_2ui(sum[2].lo, sum[2].lo, 53, MPFR_RNDD);
         mpfr_div_2ui(sum[2].hi, sum[2].hi, 53, MPFR_RNDU);
         enum answer passes = iv_less(&sum[2], &sum[1]), earlier = iv_less(&sum[2], &sum[0]);
+        if (passes == OPEN && is_share(r, (size_t)token + 1, (size_t)support, bits)) passes = NO;
+        if (earlier == OPEN && is_share(r, (size_t)token, (size_t)support, bits)) earlier = NO;
         answer = passes == NO || earlier == YES ? NO : passes == YES && earlier == NO ? YES : OPEN;
         iv_clears(sum, 3);
     }
