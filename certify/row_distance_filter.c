@@ -122,10 +122,13 @@ static struct hm_ival variation(const struct pair *x, const struct sums *s)
     return tv;
 }
 
+// An error of r_i changes its term by |p_i - q_i| times it and its square: where r_i is smaller than that, size is of
+// no use.
 static struct hm_ival divergence(const struct pair *x, double sum, double size)
 {
     // q_i (1 + |r_i|) is at most 44 terms, and so is p_i (1 + |r_i|), which is good to 10 * 2^-53
-    struct hm_ival kl = around(sum, x->mass + 44 * x->known.twist + 0x1p-44, 8 * size * slack(x) + remote);
+    struct hm_ival kl =
+        around(sum, x->mass + 44 * x->known.twist + 0x1p-44, 8 * (size + 2 * slack(x)) * slack(x) + remote);
     kl.lo = kl.lo > x->known.eta * x->known.eta ? kl.lo - 2 * x->known.eta * x->known.eta : 0;
     if (kl.lo < 0) kl.lo = 0;
     return kl;
