@@ -266,12 +266,30 @@ static void rows_are_told_apart(void **state)
     hm_row_close(again);
 }
 
+// Two tokens whose difference is 10^-20 in one row and 0 in the other, 12.3 higher: no double holds l_i - d_i, and the
+// computed r_i are all 0. An enclosure that trusted them once lost the KL of 10^-40 / 8.
+static void a_difference_below_doubles_is_allowed_for(void **state)
+{
+    (void)state;
+    float l[] = {0, 1e-20f}, d[] = {12.3f, 12.3f};
+    struct hm_row *p = open_row(l, 2, "1"), *q = open_row(d, 2, "1");
+    struct hm_row_distance v;
+    hm_filter_row_distance(p, q, &v);
+    assert_true(v.kl_pq.lo <= 1.25e-41 && v.kl_pq.hi >= 1.25e-41 && v.kl_qp.hi >= 1.25e-41 && v.tv.hi >= 2.5e-21);
+    struct hm_error err;
+    assert_int_equal(hm_row_distance(p, q, &v, &err), HM_OK);
+    assert_true(v.tv.lo > 2.4e-21 && v.tv.hi < 2.6e-21 && v.kl_pq.hi >= 1.25e-41);
+    hm_row_close(p);
+    hm_row_close(q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(enclosures_hold_the_truth),
         cmocka_unit_test(rows_of_models_are_answered),
         cmocka_unit_test(rows_are_told_apart),
+        cmocka_unit_test(a_difference_below_doubles_is_allowed_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
