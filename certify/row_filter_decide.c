@@ -117,7 +117,7 @@ bool hm_filter_prefix(struct hm_row *row, size_t n, mpq_srcptr share, size_t *le
     struct hm_ival s = hm_ival_rational(share);
     if (n == row->support) { // most prefixes are short: they need no sorted row
         struct target target = share_of(s, row->filter.mass, row->filter.total);
-        for (size_t listed = HM_ROW_HEAD; listed < n && !found; listed *= 4)
+        for (size_t listed = HM_ROW_HEAD; listed < n && !found; listed *= 8)
             found = prefix_within(row, listed, &target, weights, length);
         if (!found) found = prefix_within(row, n, &target, weights, length);
     } else {

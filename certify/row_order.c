@@ -59,27 +59,38 @@ static size_t gather_largest(struct hm_row *row, const float *maxima, size_t blo
     for (size_t b = 0; b < blocks; b++) {
         if (maxima[b] < least) continue;
         size_t start = b * HM_LOOK_BLOCK, end = start + HM_LOOK_BLOCK < row->vocab ? start + HM_LOOK_BLOCK : row->vocab;
-        for (size_t i = start; i < end; i++) {
-            row->keys[n] = hm_row_key(row, i);
-            n += row->logits[i] >= least;
-        }
+        for (size_t i = start; i < end; i++)
+            if (row->logits[i] >= least) row->keys[n++] = hm_row_key(row, i);
+    }
+    return n;
+}
+
+// A longer prefix, from a count of the keys by their first bits: all buckets up to the one that makes it long enough.
+static size_t gather_buckets(struct hm_row *row, size_t wanted)
+{
+    enum { BITS = 12, BUCKETS = 1 << BITS };
+    uint32_t held[BUCKETS] = {0};
+    size_t n = 0, bucket = 0, sum;
+    for (size_t i = 0; i < row->vocab; i++) held[hm_row_key(row, i) >> (64 - BITS)]++;
+    for (sum = held[0]; sum < wanted; sum += held[bucket]) bucket++;
+    for (size_t i = 0; i < row->vocab; i++) {
+        row->keys[n] = hm_row_key(row, i);
+        n += row->keys[n] >> (64 - BITS) <= bucket;
     }
     return n;
 }
 
 void hm_row_order(struct hm_row *row, size_t rank)
 {
-    enum { PREFIX = 1024 }; // at least so long where half of the blocks have maxima enough
+    enum { PREFIX = 512, LONGER = 8192 };
     size_t blocks = (row->vocab + HM_LOOK_BLOCK - 1) / HM_LOOK_BLOCK, wanted = blocks / 2 < PREFIX ? blocks / 2 : PREFIX;
-    if (row->sorted == 0 && rank < wanted) { // the maxima are still there
-        size_t count = gather_largest(row, (const float *)row->spare, blocks, wanted);
-        if (count > rank) {
-            sort_keys(row, count);
-            return;
-        }
-    }
-    for (size_t i = 0; i < row->vocab; i++) row->keys[i] = hm_row_key(row, i);
-    sort_keys(row, row->vocab);
+    size_t count = 0;
+    if (row->sorted == 0 && rank < wanted) // the maxima are still there
+        count = gather_largest(row, (const float *)row->spare, blocks, wanted);
+    else if (rank < LONGER && row->vocab > 4 * LONGER) count = gather_buckets(row, LONGER);
+    if (count <= rank)
+        for (count = 0; count < row->vocab; count++) row->keys[count] = hm_row_key(row, count);
+    sort_keys(row, count);
 }
 
 int32_t hm_row_token(struct hm_row *row, size_t rank)
