@@ -314,6 +314,34 @@ static void a_wrong_k_is_found(void **state)
     test_log_free(log);
 }
 
+// Every line in turn spoiled: workers find the same first fault, in the same words, as one thread does.
+static void threads_agree(void **state)
+{
+    (void)state;
+    test_copy_rows();
+    for (int i = 0; i < 4; i++) {
+        struct test_log *log = test_log_read(test_logs[i]);
+        for (size_t line = 0; line <= log->count; line += 3) {
+            struct hm_check_result other;
+            struct hm_check_options options = {.threads = 1};
+            char *body = line < log->count ? log->body[line] : NULL, *digit = body;
+            while (digit && *digit && !(strchr("012345678", *digit) && digit[1] == 'p')) digit++; // of a real number
+            if (digit && *digit) ++*digit;
+            test_log_write(log, test_path("threads.jsonl"), -1);
+            if (digit && *digit) --*digit;
+            hm_check_log(test_path("threads.jsonl"), &options, &result);
+            options.threads = 5;
+            hm_check_log(test_path("threads.jsonl"), &options, &other);
+            assert_string_equal(result.message, other.message);
+            assert_int_equal(result.exit_code, other.exit_code);
+            assert_int_equal(result.claims, other.claims);
+            assert_int_equal(result.steps, other.steps);
+            assert_int_equal(result.line, other.line);
+        }
+        test_log_free(log);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(golden_logs_are_proved),
@@ -326,7 +354,8 @@ int main(void)
                                        cmocka_unit_test(undecided_stays_undecided),
                                        cmocka_unit_test(a_skipped_rule_is_found),
                                        cmocka_unit_test(a_wrong_draw_is_found),
-                                       cmocka_unit_test(a_wrong_k_is_found)};
+                                       cmocka_unit_test(a_wrong_k_is_found),
+                                       cmocka_unit_test(threads_agree)};
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();
     return rc;
