@@ -27,7 +27,6 @@ set_target_properties(hallmark_command PROPERTIES OUTPUT_NAME hallmark)
 install(TARGETS hallmark_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 # The checker for reading alone, without the library.
-add_executable(hallmark_check_simple ${HALLMARK_SIMPLE_SOURCES})
-target_compile_definitions(hallmark_check_simple PRIVATE HALLMARK_CHECK_MAIN)
+add_executable(hallmark_check_simple ${HALLMARK_SIMPLE_SOURCES} certify/check/simple/program.c)
 target_link_libraries(hallmark_check_simple PRIVATE hallmark_flags PkgConfig::DEPS m)
 set_target_properties(hallmark_check_simple PROPERTIES OUTPUT_NAME hallmark-check)

@@ -132,7 +132,8 @@ struct run {
 extern _Thread_local struct run *run;
 
 // interval.c
-void *sc_alloc(size_t size), r_release(struct mark mark), r_copy(struct real *to, real x), r_into(struct real *sum, real x);
+void *sc_alloc(size_t size), r_release(struct mark mark);
+void r_copy(struct real *to, real x), r_into(struct real *sum, real x);
 struct mark r_mark(void);
 struct real *r_zero(void);
 real r_number(double x), r_rational(mpq_srcptr q), r_add(real a, real b), r_sub(real a, real b), r_mul(real a, real b);
@@ -165,11 +166,13 @@ bool sc_read_line(FILE *file, char *text, size_t *size);
 bool sc_load(const cJSON *record, const char *key, enum which which, bool *absent);
 void sc_order(struct row *r, const struct row *draft), sc_weigh(struct row *r);
 real sc_z(const struct row *r, size_t token), sc_log_p(const struct row *r, size_t token);
-real sc_sum(term *value, const struct ask *a, size_t from, size_t to), sc_mass(const struct row *p, size_t from, size_t to);
+real sc_sum(term *value, const struct ask *a, size_t from, size_t to);
+real sc_mass(const struct row *p, size_t from, size_t to);
 bool sc_level(const struct row *r, size_t from, size_t to), sc_same_law(const struct row *p, const struct row *q);
 // rule.c, theory.c, law.c
 mpq_ptr sc_rational(const char *text, const char *field);
-void sc_rule(struct rule *r, const char *text, const char *field), sc_divergence(struct divergence *d, const char *text);
+void sc_rule(struct rule *r, const char *text, const char *field);
+void sc_divergence(struct divergence *d, const char *text);
 int sc_compare(size_t n, mpq_srcptr q, size_t with);
 enum answer sc_member(struct ask a), sc_eps_is_active(const struct ask *a);
 void sc_radius(const cJSON *claim, struct ask a, bool rows);
@@ -178,7 +181,7 @@ quantity q_level_f, q_level_r, q_klf, q_klr, q_tv_star, q_mass, q_klr_restricted
 quantity q_margin, q_universal, q_below_threshold, q_law_iid, q_law_topk;
 void sc_tied(const struct ask *ask, mpq_srcptr order, size_t range[4]);
 enum answer sc_certifies(struct ask a, enum threshold which, quantity *value, quantity *star);
-// claim.c, walk.c, main.c
+// claim.c, walk.c
 extern const char *const sc_verdicts[], *const sc_thresholds[];
 void sc_claims(const cJSON *record, struct node *n), sc_walk(const cJSON *line, struct node *n);
 void sc_node(const cJSON *line, struct node *n), sc_round(const cJSON *line), sc_round_end(void);

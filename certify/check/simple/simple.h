@@ -2,11 +2,11 @@
 // this folder. It shares no code with the producer or with the fast checker of certify/check/, and must come to that
 // one's verdict on every log. It is also a program of its own:
 //
-//     cc -DHALLMARK_CHECK_MAIN -o hallmark-check certify/check/simple/*.c -lmpfr -lgmp -lcjson -lcrypto -lm
+//     cc -o hallmark-check certify/check/simple/*.c -lmpfr -lgmp -lcjson -lcrypto -lm
 //
 // In the order to read: interval.c (arithmetic), log.c (lines, fields, proving), row.c (rows and their weights), rule.c
 // (who is accepted, and noise), theory.c (levels and thresholds), law.c (output laws), claim.c (what a record claims),
-// walk.c (rounds and draws), main.c (header, records, verdict).
+// walk.c (rounds and draws), check.c (header, records, verdict).
 #ifndef HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
 #define HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
 
