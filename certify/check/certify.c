@@ -58,35 +58,75 @@ static bool is_uniform_witness(struct ck_math *m, const struct ck_ask *ask)
     return true;
 }
 
+// A tied set, and what its tokens have in the reverse witness, times their number: `mean`, less than p's first logit.
+struct witness {
+    struct ck_split tied;
+    bool positive; // g > 0
+    unsigned long count;
+    mpfr_t mean, own, other, constant, q;
+};
+
+// Is q the witness up to this constant?  Equal tokens of p may have changed places.
+static bool is_witness(const struct ck_math *m, size_t n, struct witness *w)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    for (struct ck_run run = {0}; ck_next_run(p, m->vocab, &run);) {
+        size_t wanted = 0, inside = 0;
+        bool empty = run.class == p->classes;
+        if (!empty) {
+            mpfr_set_flt(w->own, p->logit[p->order[run.from]], MPFR_RNDN);
+            mpfr_sub_d(w->own, w->own, p->logit[p->order[0]], MPFR_RNDN);
+            mpfr_mul_ui(w->own, w->own, w->count, MPFR_RNDN);
+        }
+        bool level = !empty && w->positive && mpfr_equal_p(w->own, w->mean);
+        for (size_t j = run.from; j < run.from + run.count; j++) {
+            bool none = isinf(q->logit[p->order[j]]);
+            wanted += j < w->tied.a || (j >= n - w->tied.s && j < n);
+            if (none) {
+                if (w->positive && !empty) return false;
+                inside++;
+                continue;
+            }
+            mpfr_set_flt(w->q, q->logit[p->order[j]], MPFR_RNDN);
+            mpfr_mul_ui(w->q, w->q, w->count, MPFR_RNDN);
+            mpfr_add(w->q, w->q, w->constant, MPFR_RNDN);
+            if (w->positive && mpfr_equal_p(w->q, w->mean))
+                inside++;
+            else if (empty || !mpfr_equal_p(w->q, w->own))
+                return false;
+        }
+        if (!empty && !level && inside != wanted) return false;
+        if (empty && inside != run.count) return false;
+    }
+    return true;
+}
+
 // Are the logits of q those of p, with the mean inside the tied set, up to a constant?  Then it is the reverse witness.
 bool ck_is_geometric_witness(struct ck_math *m, const struct ck_ask *ask)
 {
     const struct ck_row *p = &m->row[0], *q = &m->row[1];
-    size_t n = ask->k + ask->m;
-    struct ck_split tied;
-    mpfr_t mean, constant, d, l;
-    mpfr_inits2(CK_EXACT, mean, constant, d, l, (mpfr_ptr)0);
-    bool positive = ck_mean_depth(m, ask, &tied, mean), same = true;
-    mpfr_neg(mean, mean, MPFR_RNDN);
-    unsigned long count = positive ? tied.a + tied.s : 1;
-    mpfr_set_nan(constant);
-    for (size_t j = 0; j < m->vocab && same; j++) {
-        size_t token = p->order[j];
-        bool inside = j < tied.a || (j >= n - tied.s && j < n), zero = inside ? !positive : j >= p->finite;
-        if (zero || isinf(q->logit[token])) {
-            same = zero && isinf(q->logit[token]);
-            continue;
-        }
-        mpfr_set_flt(d, p->logit[token], MPFR_RNDN);
-        mpfr_sub_d(d, d, p->logit[p->order[0]], MPFR_RNDN);
-        mpfr_mul_ui(d, d, count, MPFR_RNDN);
-        mpfr_set_flt(l, q->logit[token], MPFR_RNDN);
-        mpfr_mul_ui(l, l, count, MPFR_RNDN);
-        mpfr_sub(d, inside ? mean : d, l, MPFR_RNDN);
-        if (mpfr_nan_p(constant)) mpfr_set(constant, d, MPFR_RNDN);
-        same = mpfr_equal_p(constant, d) != 0;
+    struct witness w;
+    bool same = false;
+    mpfr_inits2(CK_EXACT, w.mean, w.own, w.other, w.constant, w.q, (mpfr_ptr)0);
+    w.positive = ck_mean_depth(m, ask, &w.tied, w.mean);
+    mpfr_neg(w.mean, w.mean, MPFR_RNDN);
+    w.count = w.positive ? w.tied.a + w.tied.s : 1;
+    // The likeliest token of q is the likeliest of the witness: at the mean, or the first outside the tied set.
+    size_t first = w.tied.a;
+    mpfr_set_flt(w.q, q->logit[q->order[0]], MPFR_RNDN);
+    mpfr_mul_ui(w.q, w.q, w.count, MPFR_RNDN);
+    mpfr_set_inf(w.other, -1);
+    if (first < p->finite) {
+        mpfr_set_flt(w.other, p->logit[p->order[first]], MPFR_RNDN);
+        mpfr_sub_d(w.other, w.other, p->logit[p->order[0]], MPFR_RNDN);
+        mpfr_mul_ui(w.other, w.other, w.count, MPFR_RNDN);
     }
-    mpfr_clears(mean, constant, d, l, (mpfr_ptr)0);
+    if (w.positive && mpfr_greater_p(w.mean, w.other)) mpfr_set(w.other, w.mean, MPFR_RNDN);
+    if (!mpfr_inf_p(w.other)) {
+        mpfr_sub(w.constant, w.other, w.q, MPFR_RNDN);
+        same = is_witness(m, ask->k + ask->m, &w);
+    }
+    mpfr_clears(w.mean, w.own, w.other, w.constant, w.q, (mpfr_ptr)0);
     return same;
 }
 

@@ -369,6 +369,26 @@ static bool is_flat_witness(struct ck_math *m, const struct ck_ask *ask)
     return ok;
 }
 
+// W_q e^E = W_p + m w_(1) - W_S, E the largest l_p - l_q, only if both sides have the same exponents: those of q, and
+// m times the first of p with p but for S. Where they are, E is the difference of the first logits.
+static bool is_max_tie(struct ck_math *m, const struct ck_ask *ask)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    size_t past = ask->k + ask->m, lost = p->finite < past ? (p->finite > ask->k ? p->finite - ask->k : 0) : ask->m;
+    if (m->first_level > 0 || q->finite != p->finite - lost + ask->m) return false;
+    mpfr_t least, most;
+    mpfr_inits2(CK_EXACT, least, most, (mpfr_ptr)0);
+    extremes(m, least, most);
+    bool same = mpfr_zero_p(most) != 0;
+    mpfr_clears(least, most, (mpfr_ptr)0);
+    for (size_t j = 0; j < q->finite && same; j++) { // the j-th of both in order
+        size_t at = j < ask->m ? 0 : j - ask->m;
+        if (at >= ask->k) at += ask->m;
+        same = q->depth[q->class_of[q->order[j]]] == p->depth[p->class_of[p->order[at]]];
+    }
+    return same;
+}
+
 // Equalities between a divergence and its threshold (theory.md §8).
 static bool is_tie(struct ck_math *m, const struct ck_ask *ask)
 {
@@ -376,9 +396,10 @@ static bool is_tie(struct ck_math *m, const struct ck_ask *ask)
     struct ck_uniform u;
     if (d->kind == CK_SPREAD || ck_level_row(m, ask)) return false;
     bool down = mpq_sgn(d->order) < 0, most = d->kind == CK_MAX, flat = ck_uniform_pair(m, ask, &u);
-    if (down) return m->row[0].finite < ask->k + ask->m && ck_is_geometric_witness(m, ask);
-    if (flat && u.common == u.p && u.q == u.p + u.s && (most || u.p <= ask->k)) return true;
-    return !most && is_flat_witness(m, ask);
+    if (down && m->row[0].finite < ask->k + ask->m) return ck_is_geometric_witness(m, ask);
+    if (most) return is_max_tie(m, ask);
+    if (flat && u.common == u.p && u.q == u.p + u.s && u.p <= ask->k) return true;
+    return is_flat_witness(m, ask);
 }
 
 // The spread is a matter of exact rationals; the others of intervals.
