@@ -1,6 +1,7 @@
 // Double enclosures of a row's weights and sums: see row_filter.h. The bounds are derived in docs/filter.md.
 #include "certify/row_filter.h"
 
+#include "bounds/arithmetic.h"
 #include "bounds/ival_math.h"
 #include "certify/row_state.h"
 
@@ -104,7 +105,7 @@ bool hm_filter_ready(struct hm_row *row)
     struct hm_row_filter *f = &row->filter;
     if (f->state != HM_FILTER_UNUSED) return f->state == HM_FILTER_READY;
     f->state = HM_FILTER_OFF;
-    if (!hm_weight_scale_set(&f->scale, row->temperature.value, row->top)) return false;
+    if (!hm_arithmetic_is_ieee() || !hm_weight_scale_set(&f->scale, row->temperature.value, row->top)) return false;
     struct hm_lanes sum = {{0}}, moments = {{0}};
     weigh(row, &sum, &moments);
     double tail = hm_lanes_fold(&sum), moment = hm_lanes_fold(&moments);

@@ -22,7 +22,7 @@ enum { HM_ROW_HEAD = 64 }; // ranks that are known without sorting the row
 enum hm_filter_state {
     HM_FILTER_UNUSED, // nothing asked yet
     HM_FILTER_READY,  // everything below is filled
-    HM_FILTER_OFF     // T or the logits are beyond hm_weight_scale_set; tests set it to ask MPFR alone
+    HM_FILTER_OFF     // T or the logits are beyond hm_weight_scale_set, arithmetic is not IEEE's, or MPFR alone is wanted
 };
 
 // What a row knows of the last one that it was compared with (row_distance_filter.c): D = ln(Z_p/Z_q).

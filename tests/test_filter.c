@@ -4,6 +4,7 @@
 #include "tests/certify_rows.h"
 #include "tests/seed.h"
 
+#include <fenv.h>
 #include <string.h>
 
 enum { SMALL = 40, WIDE = 2048 };
@@ -354,6 +355,29 @@ static void a_temperature_beyond_double_turns_it_off(void **state)
     }
 }
 
+// A thread whose rounding mode somebody has changed gets MPFR's answers, the same to the last bit.
+static void another_rounding_mode_turns_it_off(void **state)
+{
+    (void)state;
+    float l[] = {1, 2.5f, 3, 2, -4};
+    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    struct hm_row *exact = open_unfiltered(l, 5, "7/10");
+    struct hm_ival expected, found;
+    struct hm_error err;
+    assert_int_equal(hm_row_entropy(exact, &expected, &err), HM_OK);
+    for (size_t i = 0; i < 3; i++) {
+        struct hm_row *row = open_row(l, 5, "7/10");
+        fesetround(modes[i]);
+        hm_status status = hm_row_entropy(row, &found, &err);
+        fesetround(FE_TONEAREST);
+        assert_int_equal(status, HM_OK);
+        assert_int_equal(row->filter.state, HM_FILTER_OFF);
+        assert_true(found.lo == expected.lo && found.hi == expected.hi);
+        hm_row_close(row);
+    }
+    hm_row_close(exact);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +388,7 @@ int main(void)
         cmocka_unit_test(random_rows_are_answered),
         cmocka_unit_test(ties_are_left_to_the_exact_path),
         cmocka_unit_test(a_temperature_beyond_double_turns_it_off),
+        cmocka_unit_test(another_rounding_mode_turns_it_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
