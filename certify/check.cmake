@@ -17,6 +17,7 @@ list(APPEND HALLMARK_SOURCES
   certify/check/order.c
   certify/check/pair.c
   certify/check/power.c
+  certify/check/power_certify.c
   certify/check/radius.c
   certify/check/record.c
   certify/check/replay.c

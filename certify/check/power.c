@@ -35,15 +35,10 @@ void ck_power_clear(struct ck_power *d)
     mpq_clear(d->order);
 }
 
-// What the supports say: both rows have tokens in common; p or q has one that the other lacks.
-struct supports {
-    bool common, only_p, only_q;
-};
-
-static struct supports compare_supports(const struct ck_math *m)
+struct ck_supports ck_compare_supports(const struct ck_math *m)
 {
     const struct ck_row *p = &m->row[0], *q = &m->row[1];
-    struct supports s = {false, false, false};
+    struct ck_supports s = {false, false, false};
     for (size_t i = 0; i < m->vocab; i++) {
         bool in_p = p->class_of[i] < p->classes, in_q = q->class_of[i] < q->classes;
         s.common |= in_p && in_q;
@@ -134,7 +129,7 @@ static bool log_sum(struct ck_math *m, int level, mpq_srcptr a, struct iv *out)
 }
 
 // The largest and the least of (l_p - l_q) over the common tokens, exactly, relative to the first logits.
-static void extremes(const struct ck_math *m, mpfr_t least, mpfr_t most)
+void ck_power_extremes(const struct ck_math *m, mpfr_t least, mpfr_t most)
 {
     const struct ck_row *p = &m->row[0], *q = &m->row[1];
     ck_i128 low = 0, high = 0;
@@ -171,7 +166,7 @@ static void value_of_ratios(struct ck_math *m, int level, enum ck_power_kind kin
     struct iv t;
     mpfr_inits2(CK_EXACT, least, most, (mpfr_ptr)0);
     iv_inits(&t, 1, ck_precision(level));
-    extremes(m, least, most);
+    ck_power_extremes(m, least, most);
     if (kind == CK_SPREAD) mpfr_sub(most, most, least, MPFR_RNDN);
     mpfr_set(out->lo, most, MPFR_RNDD);
     mpfr_set(out->hi, most, MPFR_RNDU);
@@ -189,7 +184,7 @@ bool ck_power_value(struct ck_math *m, int level, const struct ck_ask *ask, stru
     const struct ck_power *d = ask->power;
     iv_point(out, 0);
     if (ck_same_law(m)) return true;
-    struct supports s = compare_supports(m);
+    struct ck_supports s = ck_compare_supports(m);
     bool of_ratios = d->kind == CK_MAX || d->kind == CK_SPREAD, up = mpq_cmp_ui(d->order, 1, 1) > 0;
     bool infinite = of_ratios ? s.only_p || (d->kind == CK_SPREAD && s.only_q)
                               : (up && s.only_p) || (mpq_sgn(d->order) < 0 && s.only_q);
@@ -225,7 +220,7 @@ bool ck_power_value(struct ck_math *m, int level, const struct ck_ask *ask, stru
 
 // The power-mean level in units of weights: the arithmetic level of exp(a z). For a < 0 those rise along the order, so
 // that A and S change places. Zero when a < 0 and S has a token of probability 0.
-static bool power_level(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *u)
+bool ck_power_level(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *u)
 {
     const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
     const struct ck_row *r = d->row;
@@ -272,7 +267,7 @@ static bool clipped_mass(struct ck_math *m, int level, const struct ck_ask *ask,
     const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
     struct iv t[2];
     iv_inits(t, 2, ck_precision(level));
-    bool ok = power_level(m, level, ask, &t[0]);
+    bool ok = ck_power_level(m, level, ask, &t[0]);
     ck_sum_order(d, ask->k + ask->m, m->vocab, z);
     for (int part = 0; ok && part < 2; part++)
         for (struct ck_run run = {.from = part ? ask->k : 0};
@@ -348,85 +343,4 @@ bool ck_power_star(struct ck_math *m, int level, const struct ck_ask *ask, struc
     if (d->kind == CK_HELLINGER) iv_at_most_one(out);
     mpq_clears(factor, one, NULL);
     return true;
-}
-
-// Is q uniform on a tied set that is the whole support?  Then it is the clipped p.
-static bool is_flat_witness(struct ck_math *m, const struct ck_ask *ask)
-{
-    const struct ck_row *p = &m->row[0], *q = &m->row[1];
-    size_t n = ask->k + ask->m, accepted = ask->k < p->finite ? ask->k : p->finite;
-    if (!ck_uniform(q) || p->finite > n || q->finite != accepted + ask->m) return false;
-    for (size_t j = 0; j < n; j++)
-        if ((j < accepted || j >= ask->k) && isinf(q->logit[p->order[j]])) return false;
-    const struct ck_dist *d = ck_dist(m, CK_TARGET, m->first_level);
-    struct iv t[3]; // the level, the last of A, the first of S
-    iv_inits(t, 3, ck_precision(m->first_level));
-    bool ok = power_level(m, m->first_level, ask, &t[0]);
-    ck_weight(d, p->order[accepted - 1], &t[1]);
-    ck_weight(d, p->order[ask->k], &t[2]);
-    ok = ok && mpfr_greater_p(t[1].lo, t[0].hi) && mpfr_less_p(t[2].hi, t[0].lo);
-    iv_clears(t, 3);
-    return ok;
-}
-
-// W_q e^E = W_p + m w_(1) - W_S, E the largest l_p - l_q, only if both sides have the same exponents: those of q, and
-// m times the first of p with p but for S. Where they are, E is the difference of the first logits.
-static bool is_max_tie(struct ck_math *m, const struct ck_ask *ask)
-{
-    const struct ck_row *p = &m->row[0], *q = &m->row[1];
-    size_t past = ask->k + ask->m, lost = p->finite < past ? (p->finite > ask->k ? p->finite - ask->k : 0) : ask->m;
-    if (m->first_level > 0 || q->finite != p->finite - lost + ask->m) return false;
-    mpfr_t least, most;
-    mpfr_inits2(CK_EXACT, least, most, (mpfr_ptr)0);
-    extremes(m, least, most);
-    bool same = mpfr_zero_p(most) != 0;
-    mpfr_clears(least, most, (mpfr_ptr)0);
-    for (size_t j = 0; j < q->finite && same; j++) { // the j-th of both in order
-        size_t at = j < ask->m ? 0 : j - ask->m;
-        if (at >= ask->k) at += ask->m;
-        same = q->depth[q->class_of[q->order[j]]] == p->depth[p->class_of[p->order[at]]];
-    }
-    return same;
-}
-
-// Equalities between a divergence and its threshold (theory.md §8).
-static bool is_tie(struct ck_math *m, const struct ck_ask *ask)
-{
-    const struct ck_power *d = ask->power;
-    struct ck_uniform u;
-    if (d->kind == CK_SPREAD || ck_level_row(m, ask)) return false;
-    bool down = mpq_sgn(d->order) < 0, most = d->kind == CK_MAX, flat = ck_uniform_pair(m, ask, &u);
-    if (down && m->row[0].finite < ask->k + ask->m) return ck_is_geometric_witness(m, ask);
-    if (most) return is_max_tie(m, ask);
-    if (flat && u.common == u.p && u.q == u.p + u.s && u.p <= ask->k) return true;
-    return is_flat_witness(m, ask);
-}
-
-// The spread is a matter of exact rationals; the others of intervals.
-enum answer ck_power_certifies(struct ck_math *m, const struct ck_ask *ask)
-{
-    enum answer less = OPEN;
-    struct supports s = compare_supports(m);
-    if (is_tie(m, ask)) return NO;
-    if (ask->power->kind == CK_SPREAD && !s.only_p && !s.only_q) {
-        const struct ck_row *r = &m->row[0];
-        size_t n = ask->k + ask->m;
-        if (n > r->finite) return YES;
-        mpfr_t least, most;
-        mpfr_inits2(CK_EXACT, least, most, (mpfr_ptr)0);
-        extremes(m, least, most);
-        mpfr_sub(most, most, least, MPFR_RNDN);
-        mpfr_set_flt(least, r->logit[r->order[0]], MPFR_RNDN);
-        mpfr_sub_d(least, least, r->logit[r->order[n - 1]], MPFR_RNDN);
-        less = mpfr_less_p(most, least) ? YES : NO;
-        mpfr_clears(least, most, (mpfr_ptr)0);
-    }
-    for (int level = m->first_level; level < CK_LEVELS && less == OPEN; level++) {
-        struct iv v[2];
-        iv_inits(v, 2, ck_precision(level));
-        bool ok = ck_power_value(m, level, ask, &v[0]) && ck_power_star(m, level, ask, &v[1]);
-        less = ok ? iv_less(&v[0], &v[1]) : OPEN;
-        iv_clears(v, 2);
-    }
-    return less;
 }

@@ -25,6 +25,14 @@ bool ck_power_parse(const char *text, struct ck_power *power); // the caller cle
 void ck_power_clear(struct ck_power *power);
 ck_quantity ck_power_value; // between p and q
 ck_quantity ck_power_star;  // the least at which coverage can fail; 1 <= k and k + m <= vocab
+// What the supports say: both rows have tokens in common; p or q has one that the other lacks.
+struct ck_supports {
+    bool common, only_p, only_q;
+};
+struct ck_supports ck_compare_supports(const struct ck_math *math);
+void ck_power_extremes(const struct ck_math *math, mpfr_t least, mpfr_t most); // of l_p - l_q, less that of the firsts
+bool ck_power_level(struct ck_math *math, int level, const struct ck_ask *ask, struct iv *u); // in units of weights
+// power_certify.c: is the divergence below its threshold?
 enum answer ck_power_certifies(struct ck_math *math, const struct ck_ask *ask);
 
 #endif
