@@ -5,7 +5,7 @@ function(hallmark_test name)
   add_executable(test_${name} tests/test_${name}.c ${ARGN})
   target_link_libraries(test_${name} PRIVATE hallmark PkgConfig::CMOCKA)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
 endfunction()
 
 # Each area lists its own tests.
