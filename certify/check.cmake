@@ -31,9 +31,6 @@ list(APPEND HALLMARK_SOURCES
   certify/check/verdict.c
   certify/check/walk.c)
 
-# The second checker, for reading: the same files are a program of their own (certify/check/simple/simple.h).
-set(HALLMARK_SIMPLE_SOURCES "")
-foreach(part interval log row rule theory law claim walk check)
-  list(APPEND HALLMARK_SIMPLE_SOURCES certify/check/simple/${part}.c)
-endforeach()
+# The second checker, for reading: the same file is a program of its own (certify/check/simple/simple.h).
+set(HALLMARK_SIMPLE_SOURCES certify/check/simple/check.c)
 list(APPEND HALLMARK_SOURCES ${HALLMARK_SIMPLE_SOURCES})

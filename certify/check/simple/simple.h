@@ -4,9 +4,10 @@
 //
 //     cc -o hallmark-check certify/check/simple/*.c -lmpfr -lgmp -lcjson -lcrypto -lm
 //
-// In the order to read: interval.c (arithmetic), log.c (lines, fields, proving), row.c (rows and their weights), rule.c
-// (who is accepted, and noise), theory.c (levels and thresholds), law.c (output laws), claim.c (what a record claims),
-// walk.c (rounds and draws), check.c (header, records, verdict).
+// One translation unit, whose parts are headers, to be read in this order: parts.h (types), interval.h (arithmetic),
+// log.h (lines, fields, proving), row.h (rows and their weights), rule.h (who is accepted, and noise), theory.h (levels
+// and thresholds), law.h (output laws), claim.h (what a record claims), walk.h (rounds and draws), check.c (header,
+// records, verdict).
 #ifndef HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
 #define HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
 
