@@ -1,5 +1,6 @@
 // The ordered, bounded queue: see queue.h. A ring of slots with three positions, finished <= taken <= pushed: workers
-// take at `taken`, the writer waits for the slot at `finished` to be prepared.
+// take at `taken`, the writer waits for the slot at `finished` to be prepared. The thread that closes a queue works on
+// what is left itself: it has nothing else to do, and a worker in the background could not raise its priority again.
 #include "certify/queue.h"
 
 #include "base/memory.h"
@@ -97,6 +98,18 @@ static void *worker_main(void *argument)
     pthread_mutex_unlock(&queue->mutex);
     if (queue->options.leave) queue->options.leave();
     return NULL;
+}
+
+// Works on the jobs that no worker has taken, at the caller's own priority; called and returns with the mutex held.
+static void work_off(struct hm_queue *queue)
+{
+    if (queue->taken == queue->pushed) return;
+    double before = thread_seconds();
+    while (queue->taken < queue->pushed) prepare(queue, queue->taken++);
+    queue->statistics.seconds += thread_seconds() - before;
+    pthread_mutex_unlock(&queue->mutex);
+    if (queue->options.leave) queue->options.leave();
+    pthread_mutex_lock(&queue->mutex);
 }
 
 // Finishes the slot at `finished`; called and returns with the mutex held. Its job stays in the count until it is
@@ -211,6 +224,7 @@ hm_status hm_queue_close(struct hm_queue *queue, struct hm_queue_statistics *sta
     queue->closing = true;
     pthread_cond_broadcast(&queue->work);
     pthread_cond_broadcast(&queue->prepared);
+    work_off(queue);
     pthread_mutex_unlock(&queue->mutex);
     for (unsigned i = 0; i < queue->workers_started; i++) pthread_join(queue->workers[i], NULL);
     if (queue->writer_started) pthread_join(queue->writer, NULL);

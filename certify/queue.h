@@ -1,5 +1,5 @@
 // An ordered, bounded queue of jobs: worker threads prepare jobs in any order, one writer thread finishes them in the
-// order they were pushed.
+// order they were pushed. The thread that closes it lends a hand with what is left.
 //
 // One thread pushes. The first failure, in push order, is kept: jobs before it are all finished, jobs after it are only
 // released, nobody waits for ever, and every later call returns it.
@@ -19,15 +19,15 @@ struct hm_queue_options {
     size_t jobs;         // most jobs in the queue, >= 1
     size_t weight;       // most weight in the queue; one heavier job is let in alone
     void *context;       // handed to the functions below
-    hm_status (*work)(void *context, void *job, struct hm_error *err);   // on a worker, several at a time
+    hm_status (*work)(void *context, void *job, struct hm_error *err);   // on a worker or in the close, several at a time
     hm_status (*finish)(void *context, void *job, struct hm_error *err); // on the writer, one at a time, in order
     void (*release)(void *job);                                          // frees a job, whatever became of it
-    void (*leave)(void);                                                 // on a worker as it ends; NULL: nothing
+    void (*leave)(void);                                                 // on each such thread as it ends its work; NULL: nothing
 };
 
 struct hm_queue_statistics {
     size_t most_jobs, most_weight; // the most that was in the queue at one time
-    double seconds;                // processor time of the workers
+    double seconds;                // processor time of the work
     double writer_seconds;         // and of the writer
 };
 

@@ -1,6 +1,7 @@
 // The ordered queue: order, bounds, and that nothing hangs or leaks when work fails.
 #include "certify/queue.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -141,6 +142,51 @@ static void an_empty_queue_closes(void **unused)
     assert_int_equal(hm_queue_close(NULL, NULL, &err), HM_OK);
 }
 
+static pthread_t closer;
+static atomic_bool helped;
+
+// Job 0 is not done until the closing thread has done another one; gives up after half a minute.
+static hm_status wait_for_help(void *context, void *pointer, struct hm_error *err)
+{
+    struct job *job = pointer;
+    (void)context;
+    job->prepared = true;
+    if (pthread_equal(pthread_self(), closer)) atomic_store(&helped, true);
+    if (job->number > 0) return HM_OK;
+    for (int i = 0; i < 3000 && !atomic_load(&helped); i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return atomic_load(&helped) ? HM_OK : hm_fail(err, HM_RANGE, "nobody helped");
+}
+
+// Jobs of a worker in the background do not keep the one who closes waiting for its low priority.
+static void closing_works_off_what_is_left(void **unused)
+{
+    (void)unused;
+    struct scene scene = {.fail_work = -1, .fail_finish = -1};
+    struct hm_error err = {.message = ""};
+    struct hm_queue *queue;
+    struct hm_queue_options options = {.threads = 1,
+                                       .background = true,
+                                       .jobs = 8,
+                                       .weight = 1,
+                                       .context = &scene,
+                                       .work = wait_for_help,
+                                       .finish = finish,
+                                       .release = release};
+    closer = pthread_self();
+    assert_int_equal(hm_queue_open(&options, &queue, &err), HM_OK);
+    for (int i = 0; i < 8; i++) {
+        struct job *job = calloc(1, sizeof *job);
+        assert_non_null(job);
+        job->number = i;
+        atomic_fetch_add(&alive, 1);
+        assert_int_equal(hm_queue_push(queue, job, 0, &err), HM_OK);
+    }
+    if (hm_queue_close(queue, NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(scene.finished, 8);
+    assert_false(scene.disordered);
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +194,7 @@ int main(void)
         cmocka_unit_test(weight_is_bounded),
         cmocka_unit_test(failures_are_kept),
         cmocka_unit_test(an_empty_queue_closes),
+        cmocka_unit_test(closing_works_off_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
