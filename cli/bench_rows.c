@@ -1,7 +1,8 @@
 // `hallmark bench rows`: what a certificate costs, by double enclosures and by plain MPFR, side by side in one run.
 //
 // The rows are made up, with the shape of a language model's: a bulk of unlikely tokens and a head of likely ones, from
-// flat to peaked; the draft is the target with noise. One core does everything, and every pair is new to the cache.
+// from flat to peaked; the draft is the target with noise. One core does everything; the best of the repetitions counts,
+// so the rows are in the cache, as a decoder that has just written them leaves them.
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/flags.h"
