@@ -176,6 +176,7 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
         groups[i]->steps++;
         groups[i]->with_draft += step->claims[r->lead].has_verdicts;
         groups[i]->certified += g->status[r->lead] == HM_TOKEN_CERTIFIED;
+        groups[i]->vacuous += g->status[r->lead] == HM_TOKEN_VACUOUS;
         groups[i]->undecided += g->status[r->lead] == HM_TOKEN_UNDECIDED;
     }
     r->steps++;
@@ -200,6 +201,7 @@ static void add_row(struct hm_gather *g, const struct hm_record_step *row)
     group->steps++;
     group->with_draft += row->claims[r->lead].has_verdicts;
     group->certified += g->status[r->lead] == HM_TOKEN_CERTIFIED;
+    group->vacuous += g->status[r->lead] == HM_TOKEN_VACUOUS;
     group->undecided += g->status[r->lead] == HM_TOKEN_UNDECIDED;
     r->steps++;
     r->rows++;

@@ -35,6 +35,18 @@ bool hm_report_has_draft_rows(const struct hm_report *report)
     return false;
 }
 
+bool hm_report_audit(const struct hm_report *report)
+{
+    for (size_t i = 0; i < report->log_count; i++)
+        if (!report->logs[i].header.audit) return false;
+    return true;
+}
+
+const char *hm_report_noun(const struct hm_report *report)
+{
+    return hm_report_audit(report) ? "row" : report->rows ? "token or row" : "token";
+}
+
 const char *hm_m_text(int64_t m, char buffer[24])
 {
     if (m == HM_M_TREE) return "tree";
@@ -150,12 +162,14 @@ static hm_status make_claims(struct hm_gather *g, const struct hm_record_header 
     struct hm_report *r = g->report;
     r->claim_count = h->claim_count * h->m_count;
     r->claims = hm_calloc(r->claim_count, sizeof *r->claims);
-    bool good = r->claims != NULL;
+    bool good = r->claims != NULL, found = false; // found: the first claim of the acceptance rule
     for (size_t i = 0; good && i < r->claim_count; i++) {
         r->claims[i].rule = hm_clip(h->claims[i / h->m_count], HM_REPORT_LONGEST_NAME);
         r->claims[i].m = h->m[i % h->m_count];
         good = r->claims[i].rule != NULL;
-        if (r->lead == 0 && good && strcmp(h->claims[i / h->m_count], h->acceptance) == 0) r->lead = i;
+        if (found || strcmp(h->claims[i / h->m_count], h->acceptance) != 0) continue;
+        r->lead = i;
+        found = true;
     }
     r->token_limit = HM_REPORT_MOST_CLAIMS / r->claim_count;
     if (r->token_limit > HM_REPORT_MOST_TOKENS) r->token_limit = HM_REPORT_MOST_TOKENS;

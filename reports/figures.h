@@ -79,7 +79,7 @@ struct hm_acceptance {
 struct hm_report_group {
     char *name;
     uint64_t sequences, steps, rounds, accepted, emitted;
-    uint64_t with_draft, certified, undecided; // of the lead claim
+    uint64_t with_draft, certified, vacuous, undecided; // of the lead claim
 };
 
 // A token kept for display, with its claims at claim .. claim + claim_count of the report.
@@ -173,6 +173,12 @@ enum hm_token_status hm_token_status(const struct hm_record_claim *claim);
 
 // Whether some claim has verdicts: false for plain decoding and for drafters without a distribution.
 bool hm_report_has_draft_rows(const struct hm_report *report);
+
+// Whether all logs are audits: rows alone, without a decoder, text, rounds or acceptance.
+bool hm_report_audit(const struct hm_report *report);
+
+// What one step of the report is called, for hm_number_of: "token", or "row" in an audit.
+const char *hm_report_noun(const struct hm_report *report);
 
 // "tree" or the number, in the caller's buffer; and "accepted", ... for an enum hm_source.
 const char *hm_m_text(int64_t m, char buffer[24]);

@@ -54,7 +54,7 @@ double hm_histogram_lower(const struct hm_histogram *h, uint64_t rank)
     if (h->count == 0) return 0;
     if (h->least == h->most) return h->least;
     if (rank >= h->count - h->infinite) return INFINITY;
-    return bin < 0 ? 0 : fmax(hm_histogram_edge((size_t)bin), h->least);
+    return bin < 0 ? h->least : fmax(hm_histogram_edge((size_t)bin), h->least);
 }
 
 double hm_histogram_upper(const struct hm_histogram *h, uint64_t rank)

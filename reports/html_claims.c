@@ -2,9 +2,9 @@
 #include "reports/html.h"
 #include "reports/number.h"
 
-static void put_share_cell(struct hm_output *o, uint64_t part, uint64_t whole)
+static void put_share_cell(struct hm_output *o, uint64_t part, const struct hm_claim_figures *f)
 {
-    hm_putf(o, "<td>%s</td>", hm_number_percent(part, whole).text);
+    hm_putf(o, "<td>%s</td>", hm_number_share(part, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
 }
 
 static void put_table(struct hm_output *o, const struct hm_report *r)
@@ -17,12 +17,12 @@ static void put_table(struct hm_output *o, const struct hm_report *r)
         const struct hm_claim_figures *f = &r->claims[i];
         hm_put(o, "<tr><th scope=\"row\">");
         hm_html_claim_name(o, f);
-        hm_putf(o, "</th><td><b>%s</b></td><td>", hm_number_percent(f->certified_any, f->with_draft).text);
+        hm_putf(o, "</th><td><b>%s</b></td><td>", hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
         hm_html_stack(o, "stack thin", f->status);
         hm_putf(o, "</td><td>%s of %s</td>", hm_number_count(f->certified_any).text,
                 hm_number_count(f->with_draft).text);
-        for (int d = 0; d < 3; d++) put_share_cell(o, f->verdict[d][HM_CERT_YES], f->with_draft);
-        put_share_cell(o, f->covered[HM_YES], f->with_draft);
+        for (int d = 0; d < 3; d++) put_share_cell(o, f->verdict[d][HM_CERT_YES], f);
+        put_share_cell(o, f->covered[HM_YES], f);
         hm_putf(
             o, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", hm_number_count(f->status[HM_TOKEN_VACUOUS]).text,
             hm_number_count(f->status[HM_TOKEN_INAPPLICABLE]).text, hm_number_count(f->status[HM_TOKEN_UNDECIDED]).text,
@@ -111,8 +111,8 @@ static void put_requirement(struct hm_output *o, const struct hm_claim_figures *
     hm_put(o, "<p class=\"note\">Any draft whose KLf stays below x at every step has at least the share of steps under "
               "the solid line at x certified");
     if (f->draft.count)
-        hm_putf(o, ". The dashed line is the draft that was used, at the %s steps with its row",
-                hm_number_count(f->draft.count).text);
+        hm_putf(o, ". The dashed line is the draft that was used, at %s with its row",
+                hm_number_of(f->draft.count, "step").text);
     hm_put(o, ".</p></div>\n");
 }
 

@@ -9,6 +9,7 @@
 struct run_row {
     const char *name;
     const char *(*text)(const struct hm_report_log *log, char buffer[64]);
+    bool decoder; // an audit has none
 };
 
 #define HEADER_ROW(function, expression)                                                                               \
@@ -78,29 +79,29 @@ static const char *chain(const struct hm_report_log *log, char buffer[64])
     return log->chain;
 }
 
-static const struct run_row ROWS[] = {{"target", target_name},
-                                      {"target sha256", target_hash},
-                                      {"architecture", target_architecture},
-                                      {"vocabulary", vocab},
-                                      {"draft", draft_name},
-                                      {"draft sha256", draft_hash},
-                                      {"tokenizer sha256", tokenizer_hash},
-                                      {"acceptance", acceptance},
-                                      {"temperature", temperature},
-                                      {"certified at temperature", certify_temperature},
-                                      {"top-k (0: off)", top_k},
-                                      {"top-p (1: off)", top_p},
-                                      {"tree", tree},
-                                      {"drafter", drafter},
-                                      {"selection", selection},
-                                      {"traversal", traversal},
-                                      {"weights", weights},
-                                      {"backend", backend},
-                                      {"target rows", rows},
-                                      {"hallmark version", version},
-                                      {"date", date},
-                                      {"log", state},
-                                      {"last chain value", chain}};
+static const struct run_row ROWS[] = {{"target", target_name, false},
+                                      {"target sha256", target_hash, false},
+                                      {"architecture", target_architecture, false},
+                                      {"vocabulary", vocab, false},
+                                      {"draft", draft_name, false},
+                                      {"draft sha256", draft_hash, false},
+                                      {"tokenizer sha256", tokenizer_hash, true},
+                                      {"acceptance", acceptance, true},
+                                      {"temperature", temperature, true},
+                                      {"certified at temperature", certify_temperature, false},
+                                      {"top-k (0: off)", top_k, true},
+                                      {"top-p (1: off)", top_p, true},
+                                      {"tree", tree, true},
+                                      {"drafter", drafter, true},
+                                      {"selection", selection, true},
+                                      {"traversal", traversal, true},
+                                      {"weights", weights, true},
+                                      {"backend", backend, true},
+                                      {"target rows", rows, false},
+                                      {"hallmark version", version, false},
+                                      {"date", date, false},
+                                      {"log", state, false},
+                                      {"last chain value", chain, false}};
 
 static void put_row(struct hm_output *o, const struct hm_report *r, const struct run_row *row)
 {
@@ -124,54 +125,59 @@ static void put_row(struct hm_output *o, const struct hm_report *r, const struct
 void hm_html_run(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<section id=\"run\"><h2>What was run</h2>\n<p class=\"note\">As the log says. Names, hashes, versions "
-              "and dates are the writer\xe2\x80\x99s word, not proved; rules, temperatures, seeds and the walk are "
-              "what <code>hallmark verify</code> checks.</p>\n"
-              "<div class=\"scroll\"><table><thead><tr><th></th>");
+              "and dates are the writer\xe2\x80\x99s word, not proved; ");
+    hm_put(o, hm_report_audit(r) ? "rules and the temperature are what <code>hallmark verify</code> checks.</p>\n"
+                                 : "rules, temperatures, seeds and the walk are what <code>hallmark verify</code> "
+                                   "checks.</p>\n");
+    hm_put(o, "<div class=\"scroll\"><table><thead><tr><th></th>");
     for (size_t i = 0; i < r->log_count; i++) {
         hm_put(o, "<th class=\"left\">");
         hm_put_html(o, r->logs[i].path);
         hm_put(o, "</th>");
     }
     hm_put(o, "</tr></thead><tbody>\n");
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) put_row(o, r, &ROWS[i]);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (!ROWS[i].decoder || !hm_report_audit(r)) put_row(o, r, &ROWS[i]);
     hm_put(o, "</tbody></table></div>\n</section>\n");
 }
 
 static const struct {
     const char *term, *meaning;
+    bool decoder; // nothing an audit has
 } HOW[] = {
     {"Certified",
      "One of KLf &lt; KLf*, KLr &lt; KLr*, TV &lt; TV*, where KLf is KL(p\xe2\x80\x96q), KLr is KL(q\xe2\x80\x96p) and "
      "TV is total variation: then, whatever else is true of the draft q, at least one of its first m tokens is "
-     "accepted by the rule on the target\xe2\x80\x99s row p. The log\xe2\x80\x99s verdicts are counted as they stand."},
+     "accepted by the rule on the target\xe2\x80\x99s row p. The log\xe2\x80\x99s verdicts are counted as they stand.", false},
     {"Covered", "At least one proposed token lies in A, the set of tokens the rule accepts. Certified implies covered; "
-                "the reverse does not hold."},
+                "the reverse does not hold.", false},
     {"No draft row",
      "No distribution q of the draft belongs to this step: the token came from the prompt\xe2\x80\x99s last row, no "
      "draft was made at its node, or the drafter has no distribution (n-gram proposes tokens, but only copies them). "
-     "What a draft would have to reach is known all the same; there is nothing to hold against it."},
-    {"Vacuous", "Fewer than m tokens are rejected, so coverage cannot fail for any draft. Counted apart."},
+     "What a draft would have to reach is known all the same; there is nothing to hold against it.", false},
+    {"Vacuous", "Fewer than m tokens are rejected, so coverage cannot fail for any draft. Counted apart.", false},
     {"Inapplicable", "m is the number of the node\xe2\x80\x99s children, and these are not the draft\xe2\x80\x99s "
-                     "first m tokens, so the claim does not speak of them. Counted apart."},
-    {"Undecided", "Exact arithmetic with 4,096 bits did not settle the question. Counted apart, never as certified."},
+                     "first m tokens, so the claim does not speak of them. Counted apart.", false},
+    {"Undecided", "Exact arithmetic with 4,096 bits did not settle the question. Counted apart, never as certified.", false},
     {"Bounds", "Every real number in a log is an enclosure. What a draft must stay below is shown by its lower end, "
-               "rounded down; what a draft has is shown by its upper end, rounded up."},
+               "rounded down; what a draft has is shown by its upper end, rounded up.", false},
     {"Quantiles", "Values are counted in bins of 1/32 octave (at most 3.2 % wide); a quantile of a lower bound is the "
-                  "lower edge of its bin, of an upper bound the upper edge. Least and largest are exact."},
+                  "lower edge of its bin, of an upper bound the upper edge. Least and largest are exact.", false},
     {"Acceptance", "A round\xe2\x80\x99s accepted tokens are its steps with source <code>accepted</code>. Rounds cut "
                    "off by truncation are left out; rounds cut by the end of a sequence count as they are: only "
                    "emitted tokens are accepted tokens. Fully accepted are rounds whose emitted accepted path is as "
-                   "deep as their tree. Expected accepted is what the log says of the round before such a cut."},
+                   "deep as their tree. Expected accepted is what the log says of the round before such a cut.", true},
     {"Stability radius",
-     "The largest noise in the logits that cannot change whether the rule accepts the token (lower bound)."},
+     "The largest noise in the logits that cannot change whether the rule accepts the token (lower bound).", false},
     {"Regret", "ln(p<sub>(1)</sub>/p<sub>token</sub>) at the certified temperature, summed with outward rounding; "
-               "logged only when acceptance is relaxed."}};
+               "logged only when acceptance is relaxed.", true}};
 
 void hm_html_how(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<section id=\"how\"><h2>How every figure is computed</h2>\n<dl class=\"how\">");
     for (size_t i = 0; i < sizeof HOW / sizeof *HOW; i++)
-        hm_putf(o, "<dt>%s</dt><dd>%s</dd>\n", HOW[i].term, HOW[i].meaning);
+        if (!HOW[i].decoder || !hm_report_audit(r))
+            hm_putf(o, "<dt>%s</dt><dd>%s</dd>\n", HOW[i].term, HOW[i].meaning);
     hm_put(o, "<dt>To redo this page</dt><dd class=\"command\"><code>hallmark report");
     for (size_t i = 0; i < r->log_count; i++) {
         hm_put(o, " ");

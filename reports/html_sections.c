@@ -14,20 +14,19 @@ static void put_figure(struct hm_output *o, const char *name, const char *value,
 // Expected is before a cut, accepted is what was emitted: the two differ in rounds that the end of a sequence cuts.
 static void put_expected(struct hm_output *o, const struct hm_acceptance *a)
 {
-    double n = (double)a->expected.count;
     char text[384], upper[96] = "", cut[96] = "";
     bool exact = a->expected.lo == a->expected.hi && a->expected.lo < 0x1p53; // temperature 0: whole numbers
     if (!exact)
         snprintf(upper, sizeof upper, " (lower end; upper end %s)",
-                 hm_number_up(nextafter(a->expected.hi / n, INFINITY), 4).text);
+                 hm_number_up(hm_sum_mean_upper(&a->expected), 4).text);
     if (a->ended)
         snprintf(cut, sizeof cut, "; rounds cut by the end of a sequence: %s", hm_number_count(a->ended).text);
-    snprintf(text, sizeof text, "before any cut, mean over %s rounds%s; emitted there: %s%s",
-             hm_number_count(a->expected.count).text, upper,
+    snprintf(text, sizeof text, "before any cut, mean over %s%s; emitted there: %s%s",
+             hm_number_of(a->expected.count, "round").text, upper,
              hm_number_ratio(a->expected_accepted, a->expected.count, 3).text, cut);
     put_figure(o, "expected accepted",
                exact ? hm_number_ratio((uint64_t)a->expected.lo, a->expected.count, 3).text
-                     : hm_number_down(nextafter(a->expected.lo / n, -INFINITY), 4).text,
+                     : hm_number_down(hm_sum_mean_lower(&a->expected), 4).text,
                text);
 }
 
@@ -37,22 +36,22 @@ static void put_acceptance_table(struct hm_output *o, const struct hm_report *r)
     char text[256];
     hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>value</th><th "
               "class=\"left\">formula</th></tr></thead><tbody>\n");
-    snprintf(text, sizeof text, "%s accepted draft tokens / %s rounds", hm_number_count(a->accepted).text,
-             hm_number_count(a->rounds).text);
+    snprintf(text, sizeof text, "%s / %s", hm_number_of(a->accepted, "accepted draft token").text,
+             hm_number_of(a->rounds, "round").text);
     put_figure(o, "mean accepted, A", hm_number_ratio(a->accepted, a->rounds, 3).text, text);
-    snprintf(text, sizeof text, "%s tokens emitted in rounds / rounds; A + 1 unless a sequence ends inside a round",
-             hm_number_count(a->emitted).text);
+    snprintf(text, sizeof text, "%s emitted in rounds / rounds; A + 1 unless a sequence ends inside a round",
+             hm_number_of(a->emitted, "token").text);
     put_figure(o, "tokens per round", hm_number_ratio(a->emitted, a->rounds, 3).text, text);
     put_figure(o, "tokens per target pass", hm_number_ratio(a->emitted + r->prefill, a->rounds + r->prefill, 3).text,
                "tokens / (rounds + prompt passes)");
-    snprintf(text, sizeof text, "accepted / %s verified nodes", hm_number_count(a->verified).text);
+    snprintf(text, sizeof text, "accepted / %s", hm_number_of(a->verified, "verified node").text);
     put_figure(o, "draft acceptance rate", hm_number_ratio(a->accepted, a->verified, 3).text, text);
     put_figure(o, "verified nodes per round", hm_number_ratio(a->verified, a->rounds, 2).text,
                "nodes of the tree without its root / rounds");
     put_figure(o, "pool per round", hm_number_ratio(a->pool, a->rounds, 2).text,
                "candidates the selection chose from / rounds");
-    snprintf(text, sizeof text, "%s of %s rounds with a tree emit an accepted path as deep as it",
-             hm_number_count(a->full).text, hm_number_count(a->with_tree).text);
+    snprintf(text, sizeof text, "%s of %s with a tree emit an accepted path as deep as it",
+             hm_number_count(a->full).text, hm_number_of(a->with_tree, "round").text);
     put_figure(o, "fully accepted", hm_number_percent(a->full, a->with_tree).text, text);
     if (a->expected.count) put_expected(o, a);
     hm_put(o, "</tbody></table></div>\n");
@@ -88,9 +87,9 @@ static void put_distance_row(struct hm_output *o, const char *name, const struct
 {
     static const unsigned permille[] = {500, 900, 950, 990, 999};
     hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td>", name,
-            hm_number_up(sum->hi / (double)sum->count, 4).text);
+            hm_number_up(fmin(hm_sum_mean_upper(sum), h->most), 4).text);
     for (size_t i = 0; i < sizeof permille / sizeof *permille; i++)
-        hm_putf(o, "<td>%s</td>", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, permille[i], 1000)), 3).text);
+        hm_putf(o, "<td>%s</td>", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, permille[i], 1000)), 4).text);
     hm_putf(o, "<td>%s</td></tr>\n", hm_number_up(h->most, 4).text);
 }
 
@@ -101,43 +100,46 @@ static void put_times(struct hm_output *o, const struct hm_report *r)
     hm_put(o,
            "<h3>Time</h3><p class=\"note\">From the log\xe2\x80\x99s <code>run</code> fields, which claim nothing: ");
     if (a->timed)
-        hm_putf(o, "drafting %s s and verifying %s s in %s rounds%s", hm_number_near(a->draft_seconds, 4).text,
-                hm_number_near(a->verify_seconds, 4).text, hm_number_count(a->timed).text,
+        hm_putf(o, "drafting %s s and verifying %s s in %s%s", hm_number_near(a->draft_seconds, 4).text,
+                hm_number_near(a->verify_seconds, 4).text, hm_number_of(a->timed, "round").text,
                 r->certify_seconds >= 0 ? "; " : ".");
     if (r->certify_seconds >= 0)
-        hm_putf(o, "certifying %s s of processor time beside them (%s ms per step).",
-                hm_number_near(r->certify_seconds, 4).text,
-                hm_number_near(r->steps ? 1000 * r->certify_seconds / (double)r->steps : 0, 3).text);
+        hm_putf(o, "certifying %s s of processor time%s (%s ms per %s).",
+                hm_number_near(r->certify_seconds, 4).text, a->timed ? " beside them" : "",
+                hm_number_near(r->steps ? 1000 * r->certify_seconds / (double)r->steps : 0, 3).text,
+                hm_report_audit(r) ? "row" : "step");
     hm_put(o, "</p>\n");
 }
 
 void hm_html_cost(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<section id=\"cost\"><h2>Distance and cost</h2>\n");
+    bool audit = hm_report_audit(r);
+    hm_putf(o, "<section id=\"cost\"><h2>Distance%s</h2>\n", audit ? "" : " and cost");
+    if (audit && !r->kl_pq.count) hm_put(o, "<p class=\"note\">No row of a draft: there is no distance.</p>\n");
     if (r->kl_pq.count) {
         hm_putf(o,
-                "<p class=\"note\">How far the draft q is from the target p at the %s steps with a draft row (KLf: "
+                "<p class=\"note\">How far the draft q is from the target p at %s with a draft row (KLf: "
                 "KL(p\xe2\x80\x96q), KLr: KL(q\xe2\x80\x96p)): upper bounds, rounded up.</p>\n"
                 "<div "
                 "class=\"scroll\"><table><thead><tr><th>Distance</th><th>mean</th><th>median</th><th>90%%</"
                 "th><th>95%%</th><th>99%%</th><th>99.9%%</th><th>largest</th></tr></thead><tbody>\n",
-                hm_number_count(r->kl_pq.count).text);
+                hm_number_of(r->kl_pq.count, audit ? "row" : "step").text);
         put_distance_row(o, "KLf, nats", &r->sum_kl_pq, &r->kl_pq);
         put_distance_row(o, "KLr, nats", &r->sum_kl_qp, &r->kl_qp);
         put_distance_row(o, "TV", &r->sum_tv, &r->tv);
         hm_put(o, "</tbody></table></div>\n");
     }
-    hm_put(o, "<h3>Relaxation</h3>");
+    if (!audit) hm_put(o, "<h3>Relaxation</h3>");
     if (r->regret.count)
         hm_putf(o,
                 "<p class=\"note\">Regret ln(p<sub>(1)</sub> / p<sub>token</sub>) sums to between %s and %s nats over "
-                "%s tokens, at most %s per token on average; the largest is at most %s. "
+                "%s, at most %s per token on average; the largest is at most %s. "
                 "%s of %s accepted tokens are not the first of the target\xe2\x80\x99s row.</p>\n",
                 hm_number_down(r->regret.lo, 5).text, hm_number_up(r->regret.hi, 5).text,
-                hm_number_count(r->regret.count).text, hm_number_up(r->regret.hi / (double)r->regret.count, 4).text,
+                hm_number_of(r->regret.count, "token").text, hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
                 hm_number_up(r->regret_most, 4).text, hm_number_count(r->accepted_not_first).text,
                 hm_number_count(r->accepted_known).text);
-    else
+    else if (!audit)
         hm_put(o, "<p class=\"note\">Acceptance is <code>match</code>: a draft token is kept only when it is the token "
                   "the target draws itself, so speculation changes speed and nothing else.</p>\n");
     put_times(o, r);
@@ -206,7 +208,7 @@ static void put_group_table(struct hm_output *o, const char *title, const struct
         hm_putf(o, "</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
                 hm_number_count(g->sequences).text, hm_number_count(g->steps).text, hm_number_count(g->rounds).text,
                 hm_number_ratio(g->accepted, g->rounds, 2).text, hm_number_ratio(g->emitted, g->rounds, 2).text,
-                g->with_draft ? hm_number_percent(g->certified, g->with_draft).text : "no draft row");
+                g->with_draft ? hm_number_share(g->certified, g->with_draft, g->vacuous).text : "no draft row");
     }
     hm_put(o, "</tbody></table></div>\n");
 }

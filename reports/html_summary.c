@@ -61,9 +61,11 @@ static void put_some(struct hm_output *o, uint64_t n, const char *text, int *fir
 // What the drafter of all logs is, if it is one: why there is no row.
 static const char *why_no_rows(const struct hm_report *r)
 {
-    const char *drafter = r->logs[0].header.drafter;
-    for (size_t i = 1; i < r->log_count; i++)
-        if (strcmp(r->logs[i].header.drafter, drafter) != 0) return "no drafter left a distribution";
+    const char *drafter = r->logs[0].header.drafter; // NULL in an audit
+    if (hm_report_audit(r)) return r->logs[0].header.draft.name ? "no row of a draft stands beside these" : "no draft model was audited";
+    for (size_t i = 0; i < r->log_count; i++)
+        if (!drafter || !r->logs[i].header.drafter || strcmp(r->logs[i].header.drafter, drafter) != 0)
+            return "no drafter left a distribution";
     if (strcmp(drafter, "ngram") == 0) return "the n-gram drafter proposes tokens, but has no distribution";
     if (strcmp(drafter, "none") == 0) return "decoding was plain, without a draft";
     return "no draft was made at any of these steps";
@@ -74,9 +76,10 @@ static void put_answer_without_rows(struct hm_output *o, const struct hm_report 
     const struct hm_claim_figures *f = &r->claims[r->lead];
     hm_put(o, "<h1>No draft distribution to certify.</h1>\n<p class=\"lead\">None of the ");
     if (hm_report_has_draft_rows(r)) // other claims have verdicts: this one asks for children, m = tree
-        hm_putf(o, "%s tokens comes from a node with both a draft row and children.", hm_number_count(r->steps).text);
+        hm_putf(o, "%s comes from a node with both a draft row and children.",
+                hm_number_of(r->steps, hm_report_noun(r)).text);
     else
-        hm_putf(o, "%s tokens has a draft row: %s.", hm_number_count(r->steps).text, why_no_rows(r));
+        hm_putf(o, "%s has a draft row: %s.", hm_number_of(r->steps, hm_report_noun(r)).text, why_no_rows(r));
     if (f->klf.count) {
         hm_put(o, " What any drafter would have to reach under the rule <b>");
         hm_html_claim_name(o, f);
@@ -90,29 +93,33 @@ static void put_answer(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_claim_figures *f = &r->claims[r->lead];
     uint64_t rest = f->with_draft - f->certified_any;
+    const char *step = hm_report_audit(r) ? "row" : "step";
     int first = 1;
-    if (rest)
+    if (f->status[HM_TOKEN_VACUOUS] == f->with_draft)
+        hm_put(o, "<h1>Nothing to certify: vacuous at all ");
+    else if (rest)
         hm_putf(o, "<h1>%s certified: %s of ", hm_number_percent(f->certified_any, f->with_draft).text,
                 hm_number_count(f->certified_any).text);
     else
         hm_put(o, "<h1>Certified: all ");
-    hm_putf(o, "%s steps with a draft row ", hm_number_count(f->with_draft).text);
-    hm_putf(o, "<span class=\"soft\">(%s tokens in all)</span></h1>\n", hm_number_count(r->steps).text);
+    hm_putf(o, "%s with a draft row ", hm_number_of(f->with_draft, step).text);
+    hm_putf(o, "<span class=\"soft\">(%s in all)</span></h1>\n", hm_number_of(r->steps, hm_report_noun(r)).text);
     hm_put(o, "<p class=\"lead\">Under the rule <b>");
     hm_html_claim_name(o, f);
     hm_put(o, "</b>");
     if (r->claim_count > 1) hm_putf(o, " (one of %zu claims)", r->claim_count);
     if (rest) {
-        hm_putf(o, ", %s steps with a draft row are not certified: ", hm_number_count(rest).text);
+        hm_putf(o, ", %s with a draft row %s not certified: ", hm_number_of(rest, step).text, rest == 1 ? "is" : "are");
         put_some(o, f->status[HM_TOKEN_COVERED], "covered all the same", &first);
         put_some(o, f->status[HM_TOKEN_UNCOVERED], "not covered", &first);
         put_some(o, f->status[HM_TOKEN_VACUOUS], "vacuous", &first);
         put_some(o, f->status[HM_TOKEN_INAPPLICABLE], "where the claim does not apply", &first);
         put_some(o, f->status[HM_TOKEN_UNDECIDED], "undecided", &first);
     } else {
-        hm_put(o, ", no step with a draft row is left uncertified");
+        hm_putf(o, ", no %s with a draft row is left uncertified", step);
     }
-    hm_putf(o, ". %s tokens have no draft row.</p>\n", hm_number_count(f->status[HM_TOKEN_NO_DRAFT]).text);
+    hm_putf(o, ". %s without a draft row.</p>\n",
+            hm_number_of(f->status[HM_TOKEN_NO_DRAFT], hm_report_noun(r)).text);
 }
 
 // Settings of the first log alone, where there are several.
@@ -127,11 +134,15 @@ static void put_rule_tile(struct hm_output *o, const struct hm_report *r)
     char m[24];
     hm_put(o, "<div class=\"tile\"><dt>Rule</dt><dd><div class=\"value small\">");
     hm_put_html(o, r->claims[r->lead].rule);
-    hm_putf(o, "</div><div class=\"about\">m = %s%s; accepted by ", hm_m_text(r->claims[r->lead].m, m),
+    hm_putf(o, "</div><div class=\"about\">m = %s%s; ", hm_m_text(r->claims[r->lead].m, m),
             r->claims[r->lead].m == HM_M_TREE ? ", the node\xe2\x80\x99s children" : "");
-    hm_put_html(o, h->acceptance);
-    hm_put(o, "; temperature ");
-    hm_put_html(o, h->temperature);
+    if (!h->audit) {
+        hm_put(o, "accepted by ");
+        hm_put_html(o, h->acceptance);
+        hm_put(o, "; ");
+    }
+    hm_put(o, "temperature ");
+    hm_put_html(o, h->audit ? h->certify_temperature : h->temperature); // nothing was drawn in an audit
     put_first_of(o, r, "; ");
     hm_put(o, "</div></dd></div>\n");
 }
@@ -149,11 +160,12 @@ static void put_certified_tile(struct hm_output *o, const struct hm_report *r)
         return;
     }
     hm_putf(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">%s</div>",
-            hm_number_percent(f->certified_any, f->with_draft).text);
+            hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
     hm_html_stack(o, "stack", f->status);
-    hm_putf(o, "<div class=\"about\">%s of %s steps with a draft row; covered: %s</div></dd></div>\n",
-            hm_number_count(f->certified_any).text, hm_number_count(f->with_draft).text,
-            hm_number_percent(f->covered[HM_YES], f->with_draft).text);
+    hm_putf(o, "<div class=\"about\">%s of %s with a draft row; covered: %s</div></dd></div>\n",
+            hm_number_count(f->certified_any).text,
+            hm_number_of(f->with_draft, hm_report_audit(r) ? "row" : "step").text,
+            hm_number_share(f->covered[HM_YES], f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
 }
 
 static void put_speed_tile(struct hm_output *o, const struct hm_report *r)
@@ -161,9 +173,9 @@ static void put_speed_tile(struct hm_output *o, const struct hm_report *r)
     const struct hm_acceptance *a = &r->acceptance;
     hm_putf(o,
             "<div class=\"tile\"><dt>Speed</dt><dd><div class=\"value\">%s<small>tokens per round</small></div>"
-            "<div class=\"about\">%s of them accepted draft tokens; %s rounds of %s nodes</div></dd></div>\n",
+            "<div class=\"about\">%s of them accepted draft tokens; %s of %s nodes</div></dd></div>\n",
             hm_number_ratio(a->emitted, a->rounds, 2).text, hm_number_ratio(a->accepted, a->rounds, 2).text,
-            hm_number_count(a->rounds).text, hm_number_ratio(a->verified, a->rounds, 1).text);
+            hm_number_of(a->rounds, "round").text, hm_number_ratio(a->verified, a->rounds, 1).text);
 }
 
 static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
@@ -173,7 +185,7 @@ static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
         hm_putf(o,
                 "<div class=\"value\">%s<small>nats per token, at most</small></div><div class=\"about\">%s of %s "
                 "accepted tokens are not the target\xe2\x80\x99s first",
-                r->regret.hi > 0 ? hm_number_up(r->regret.hi / (double)r->regret.count, 3).text : "0",
+                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 3).text,
                 hm_number_count(r->accepted_not_first).text, hm_number_count(r->accepted_known).text);
     else
         hm_put(o, "<div class=\"value\">none<small>nothing was relaxed</small></div><div class=\"about\">every token "
@@ -208,7 +220,7 @@ static void put_warnings(struct hm_output *o, const struct hm_report *r)
                     log->state == HM_LOG_CUT_LINE ? "inside the line after" : "after", log->lines,
                     r->acceptance.cut ? "; the round cut off is left out of the acceptance figures" : "");
         else
-            hm_putf(o, " has %s sequences without a last step.</p></div>\n", hm_number_count(log->unfinished).text);
+            hm_putf(o, " has %s without a last step.</p></div>\n", hm_number_of(log->unfinished, "sequence").text);
     }
 }
 
@@ -223,9 +235,10 @@ static void put_verify(struct hm_output *o, const struct hm_report *r)
         hm_put(o, " ");
         hm_html_shell_word(o, r->logs[i].path);
     }
-    hm_put(o, "</code><button class=\"copy js-only\" type=\"button\">Copy</button></div>"
-              "<p class=\"soft\">The proof covers numbers, rows and the walk; model names, prompt and text are the "
-              "writer\xe2\x80\x99s word.</p></div>\n");
+    hm_put(o, "</code><button class=\"copy js-only\" type=\"button\">Copy</button></div><p class=\"soft\">The proof covers ");
+    hm_put(o, hm_report_audit(r) ? "numbers and rows; model names are the writer\xe2\x80\x99s word.</p></div>\n"
+                                 : "numbers, rows and the walk; model names, prompt and text are the "
+                                   "writer\xe2\x80\x99s word.</p></div>\n");
 }
 
 void hm_html_summary(struct hm_output *o, const struct hm_report *r)
@@ -236,8 +249,9 @@ void hm_html_summary(struct hm_output *o, const struct hm_report *r)
     if (r->log_count > 1) hm_putf(o, " and %zu more", r->log_count - 1);
     hm_put(o, "</span><span>");
     hm_put_html(o, h->target.name);
-    hm_put(o, h->draft.name ? ", drafted by " : ", drafter ");
-    hm_put_html(o, h->draft.name ? h->draft.name : h->drafter);
+    const char *draft = h->draft.name ? h->draft.name : h->drafter; // an audit may have neither
+    hm_put(o, h->audit ? (draft ? ", draft " : "") : h->draft.name ? ", drafted by " : ", drafter ");
+    hm_put_html(o, draft ? draft : "");
     hm_put(o, " (as the log says");
     put_first_of(o, r, "; ");
     hm_put(o, ")</span></div>\n");
@@ -249,8 +263,10 @@ void hm_html_summary(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "<dl class=\"tiles\">\n");
     put_rule_tile(o, r);
     put_certified_tile(o, r);
-    put_speed_tile(o, r);
-    put_cost_tile(o, r);
+    if (!hm_report_audit(r)) {
+        put_speed_tile(o, r);
+        put_cost_tile(o, r);
+    }
     put_undecided_tile(o, r);
     hm_put(o, "</dl>\n");
     put_verify(o, r);
@@ -261,11 +277,12 @@ void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<nav class=\"bar\" aria-label=\"Sections\"><div><a href=\"#claims\">");
     hm_put(o, hm_report_has_draft_rows(r) ? "Certified" : "Requirement");
-    hm_put(o, "</a><a href=\"#text\">Text</a>"
-              "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a "
-              "href=\"#theory\">Bounds and laws</a><a "
-              "href=\"#closest\">Closest decisions</a>"
-              "<a href=\"#run\">What was run</a><a href=\"#how\">How computed</a>");
+    hm_put(o, hm_report_audit(r) ? "</a><a href=\"#cost\">Distance</a><a href=\"#theory\">Bounds and laws</a>"
+                                 : "</a><a href=\"#text\">Text</a>"
+                                   "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a "
+                                   "href=\"#theory\">Bounds and laws</a><a "
+                                   "href=\"#closest\">Closest decisions</a>");
+    hm_put(o, "<a href=\"#run\">What was run</a><a href=\"#how\">How computed</a>");
     if (r->claim_count > 1) {
         hm_put(o, "<label class=\"js-only\">Claim <select id=\"claim\">");
         for (size_t i = 0; i < r->claim_count; i++) {

@@ -51,9 +51,11 @@ static void put_sequence(struct hm_output *o, const struct hm_report *r, const s
         hm_put_html(o, r->logs[s->log].path);
         hm_put(o, " \xc2\xb7 ");
     }
-    hm_putf(o, "%s tokens \xc2\xb7 ends by %s</span><span class=\"end soft number\">", hm_number_count(s->steps).text,
+    hm_putf(o, "%s \xc2\xb7 ends by %s</span><span class=\"end soft number\">", hm_number_of(s->steps, "token").text,
             s->finish ? FINISHES[s->finish] : "truncation");
-    if (drafted)
+    if (drafted && s->status[HM_TOKEN_VACUOUS] == drafted)
+        hm_put(o, "all vacuous</span>");
+    else if (drafted)
         hm_putf(o, "%s of %s certified</span>", hm_number_count(s->status[HM_TOKEN_CERTIFIED]).text,
                 hm_number_count(drafted).text);
     else
@@ -64,8 +66,8 @@ static void put_sequence(struct hm_output *o, const struct hm_report *r, const s
         "</summary>\n<div class=\"text\" role=\"group\" aria-label=\"Emitted text; arrow keys move between tokens\">");
     for (size_t i = 0; i < s->tokens; i++) put_token(o, r, s->token + i);
     if (s->tokens < s->steps)
-        hm_putf(o, "<span class=\"soft\"> \xe2\x80\xa6 %s more tokens, counted above</span>",
-                hm_number_count(s->steps - s->tokens).text);
+        hm_putf(o, "<span class=\"soft\"> \xe2\x80\xa6 %s, counted above</span>",
+                hm_number_of(s->steps - s->tokens, "more token").text);
     hm_put(o, "</div></details>\n");
 }
 
@@ -84,12 +86,13 @@ void hm_html_text(struct hm_output *o, const struct hm_report *r)
                "value=\"1\">KLr</option><option value=\"2\">TV</option></select></p>\n");
     put_legend(o, r);
     for (size_t i = 0; i < r->kept_count; i++) put_sequence(o, r, &r->kept[i], i == 0);
-    uint64_t hidden = r->steps - r->token_count;
+    uint64_t hidden = r->steps - r->rows - r->token_count;
     if (hidden)
         hm_putf(o,
-                "<p class=\"note\">The first %s tokens are shown one by one. %s more tokens, of %s sequences in all, "
+                "<p class=\"note\">The first %s tokens are shown one by one. %s, of %s in all, "
                 "are in every figure of this page but not in this list.</p>\n",
-                hm_number_count(r->token_count).text, hm_number_count(hidden).text, hm_number_count(r->sequences).text);
+                hm_number_count(r->token_count).text, hm_number_of(hidden, "more token").text,
+                hm_number_of(r->sequences, "sequence").text);
     hm_put(o, "</section>\n");
 }
 
@@ -129,7 +132,8 @@ void hm_html_token_data(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "],\"rows\":[");
     for (size_t i = 0; i < r->token_count; i++) {
         const struct hm_kept_token *t = &r->tokens[i];
-        hm_putf(o, "%s\n[%u,%u,%u,%u,%d", i ? "," : "", t->t, t->id, t->source, t->depth, t->round);
+        hm_putf(o, "%s\n[%u,%u,%u,%u,%d", i ? "," : "", t->t, t->id, t->source,
+                t->depth + (t->source == HM_SOURCE_ACCEPTED), t->round); // the accepted child is one deeper than its row
         put_bound(o, true, hm_number_up(t->entropy.hi, 4));
         put_bound(o, t->has_draft, hm_number_up(t->kl_pq.hi, 4));
         put_bound(o, t->has_draft, hm_number_up(t->kl_qp.hi, 4));

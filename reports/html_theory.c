@@ -3,12 +3,10 @@
 #include "reports/html.h"
 #include "reports/number.h"
 
-#include <math.h>
-
 // Mean of the upper ends, rounded up.
 static struct hm_number mean_up(const struct hm_sum *sum)
 {
-    return hm_number_up(nextafter(sum->hi / (double)sum->count, INFINITY), 4);
+    return hm_number_up(hm_sum_mean_upper(sum), 4);
 }
 
 static void put_head(struct hm_output *o, const char *title, const char *note, const char *columns)
@@ -61,10 +59,10 @@ static void put_cheaper(struct hm_output *o, const struct hm_report *r)
         const struct hm_claim_theory *t = &r->claims[i].theory;
         if (!t->with_margin && !t->with_universal) continue;
         put_name(o, &r->claims[i]);
-        hm_putf(o, "<td><b>%s</b></td><td>%s</td>", hm_number_percent(t->exact, t->judged).text,
-                t->with_margin ? hm_number_percent(t->margin, t->judged).text : "\xe2\x80\x93");
+        hm_putf(o, "<td><b>%s</b></td><td>%s</td>", hm_number_share(t->exact, t->judged, t->judged_vacuous).text,
+                t->with_margin ? hm_number_share(t->margin, t->judged, t->judged_vacuous).text : "\xe2\x80\x93");
         hm_putf(o, "<td>%s</td><td>%s</td></tr>\n",
-                t->with_universal ? hm_number_percent(t->universal, t->judged).text : "\xe2\x80\x93",
+                t->with_universal ? hm_number_share(t->universal, t->judged, t->judged_vacuous).text : "\xe2\x80\x93",
                 hm_number_count(t->judged).text);
     }
     hm_put(o, "</tbody></table></div>\n");
@@ -81,9 +79,9 @@ static void put_active(struct hm_output *o, const struct hm_report *r)
         any = true;
         hm_html_claim_name(o, &r->claims[i]);
         hm_putf(o,
-                ": \xce\xb5 at %s of %s steps, \xce\xb4\xc2\xb7"
+                ": \xce\xb5 at %s of %s, \xce\xb4\xc2\xb7"
                 "e<sup>\xe2\x88\x92H</sup> at the others",
-                hm_number_count(active[HM_ACTIVE_EPS]).text, hm_number_count(known).text);
+                hm_number_count(active[HM_ACTIVE_EPS]).text, hm_number_of(known, "step").text);
     }
     if (any) hm_put(o, ".</p>\n");
 }
@@ -99,10 +97,10 @@ static void put_restricted(struct hm_output *o, const struct hm_report *r)
         const struct hm_claim_theory *t = &r->claims[i].theory;
         if (!t->restricted) continue;
         put_name(o, &r->claims[i]);
-        hm_putf(o, "<td><b>%s</b></td><td>%s</td>", hm_number_percent(t->restricted_yes, t->restricted).text,
+        hm_putf(o, "<td><b>%s</b></td><td>%s</td>", hm_number_share(t->restricted_yes, t->restricted, t->restricted_vacuous).text,
                 hm_number_count(t->restricted).text);
         hm_putf(o, "<td>%s</td><td>%s</td></tr>\n",
-                hm_number_down(nextafter(t->mass.lo / (double)t->mass.count, -INFINITY), 4).text,
+                hm_number_down(hm_sum_mean_lower(&t->mass), 4).text,
                 hm_number_count(t->no_mass).text);
     }
     hm_put(o, "</tbody></table></div>\n");
@@ -113,7 +111,7 @@ static void put_divergences(struct hm_output *o, const struct hm_report *r)
     const struct hm_record_header *h = &r->logs[0].header;
     put_head(o, "Other divergences",
              "Certified when the draft\xe2\x80\x99s value lies below the least value at which coverage could fail.",
-             "<th>Divergence</th><th>draft, mean at most</th><th>Rule and "
+             "<th>Divergence</th><th>draft, mean at most</th><th class=\"left\">Rule and "
              "m</th><th>certified</th><th>steps</th><th>least threshold</th>");
     for (size_t d = 0; d < h->divergence_count; d++)
         for (size_t i = 0; i < r->claim_count; i++) {
@@ -125,7 +123,7 @@ static void put_divergences(struct hm_output *o, const struct hm_report *r)
                     r->theory.divergence[d].count ? mean_up(&r->theory.divergence[d]).text : "\xe2\x80\x93");
             hm_html_claim_name(o, &r->claims[i]);
             hm_putf(o, "</td><td><b>%s</b></td><td>%s</td><td>%s</td></tr>\n",
-                    hm_number_percent(c->yes, c->verdicts).text, hm_number_count(c->verdicts).text,
+                    hm_number_share(c->yes, c->verdicts, c->vacuous).text, hm_number_count(c->verdicts).text,
                     hm_number_down(c->least, 3).text);
         }
     hm_put(o, "</tbody></table></div>\n");
@@ -146,18 +144,15 @@ static void put_laws(struct hm_output *o, const struct hm_report *r)
             if (!t->e[l].count) continue;
             put_name(o, &r->claims[i]);
             hm_putf(o, "<td>%s</td><td>%s</td><td><b>%s</b></td><td>%s</td></tr>\n", names[l],
-                    hm_number_down(nextafter(t->accept[l].lo / (double)t->accept[l].count, -INFINITY), 4).text,
+                    hm_number_down(hm_sum_mean_lower(&t->accept[l]), 4).text,
                     mean_up(&t->e[l]).text, hm_number_count(t->e[l].count).text);
         }
     hm_put(o, "</tbody></table></div>\n");
     if (r->theory.standard_accept.count)
         hm_putf(o,
-                "<p class=\"note\">Standard acceptance of one draw, \xce\xa3 min(p, q): mean at least %s over %s "
-                "steps.</p>\n",
-                hm_number_down(
-                    nextafter(r->theory.standard_accept.lo / (double)r->theory.standard_accept.count, -INFINITY), 4)
-                    .text,
-                hm_number_count(r->theory.standard_accept.count).text);
+                "<p class=\"note\">Standard acceptance of one draw, \xce\xa3 min(p, q): mean at least %s over %s.</p>\n",
+                hm_number_down(hm_sum_mean_lower(&r->theory.standard_accept), 4).text,
+                hm_number_of(r->theory.standard_accept.count, "step").text);
 }
 
 static void put_sequences(struct hm_output *o, const struct hm_report *r)
@@ -180,8 +175,8 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
              "<th>Bound</th><th>value</th><th class=\"left\">how</th>");
     hm_putf(o,
             "<tr><th scope=\"row\">estimate</th><td><b>%s</b></td><td class=\"left wrap soft\">mean of (1 \xe2\x88\x92 "
-            "w)<sup>+</sup> over %s sequences: an unbiased estimate of an upper bound</td></tr>\n",
-            hm_number_up(f.mean_shortfall.hi, 4).text, hm_number_count(sum->sequences).text);
+            "w)<sup>+</sup> over %s: an unbiased estimate of an upper bound</td></tr>\n",
+            hm_number_up(f.mean_shortfall.hi, 4).text, hm_number_of(sum->sequences, "sequence").text);
     double best = f.bernstein < f.hoeffding ? f.bernstein : f.hoeffding;
     hm_putf(o,
             "<tr><th scope=\"row\">finite sample</th><td><b>%s</b></td><td class=\"left wrap soft\">the smaller of "
@@ -195,8 +190,8 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
             hm_number_up(f.mean_s.hi, 4).text, f.vacuous_s ? "bound vacuous: it is not below 1" : "below 1");
     hm_put(o, "</tbody></table></div>\n");
     if (r->theory.unfinished)
-        hm_putf(o, "<p class=\"note\">%s unfinished sequences are left out.</p>\n",
-                hm_number_count(r->theory.unfinished).text);
+        hm_putf(o, "<p class=\"note\">Left out: %s.</p>\n",
+                hm_number_of(r->theory.unfinished, "unfinished sequence").text);
 }
 
 static bool any_claim(const struct hm_report *r, bool (*has)(const struct hm_claim_theory *))
@@ -235,7 +230,7 @@ void hm_html_theory(struct hm_output *o, const struct hm_report *r)
     if (r->theory.filter_logs)
         hm_putf(
             o,
-            "<p class=\"note\">Exact questions asked while certifying: %s, of which double enclosures left %s to MPFR "
+            "<p class=\"note\">Exact questions asked while certifying: %s, of them double enclosures left %s to MPFR "
             "(%s in a million). Undecided after 4096 bits: %s.</p>\n",
             hm_number_count(r->theory.decisions).text, hm_number_count(r->theory.filter_undecided).text,
             r->theory.decisions

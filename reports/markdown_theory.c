@@ -3,8 +3,6 @@
 #include "reports/number.h"
 #include "reports/output.h"
 
-#include <math.h>
-
 static void put_name(struct hm_output *o, const struct hm_claim_figures *f)
 {
     char m[24];
@@ -29,9 +27,9 @@ static void put_failures(struct hm_output *o, const struct hm_report *r)
         put_name(o, &r->claims[i]);
         hm_putf(o, "| %llu | %llu ", (unsigned long long)t->judged, (unsigned long long)t->failure[0].failures);
         for (int d = 0; d < 3; d++) hm_putf(o, "| %s ", hm_number_up(t->failure[d].bound.hi, 4).text);
-        hm_putf(o, "| %s ", hm_number_percent(t->exact, t->judged).text);
-        hm_putf(o, "| %s ", t->with_margin ? hm_number_percent(t->margin, t->judged).text : "");
-        hm_putf(o, "| %s |\n", t->with_universal ? hm_number_percent(t->universal, t->judged).text : "");
+        hm_putf(o, "| %s ", hm_number_share(t->exact, t->judged, t->judged_vacuous).text);
+        hm_putf(o, "| %s ", t->with_margin ? hm_number_share(t->margin, t->judged, t->judged_vacuous).text : "");
+        hm_putf(o, "| %s |\n", t->with_universal ? hm_number_share(t->universal, t->judged, t->judged_vacuous).text : "");
     }
     if (any)
         hm_put(o, "\nThe last three columns: certified by the exact bounds, from the margin alone, and from the rule's "
@@ -44,9 +42,9 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
     if (!r->theory.fidelity.sequences) return;
     hm_fidelity_bound(&r->theory.fidelity, HM_FIDELITY_RISK_PERCENT / 200.0, &f);
     hm_putf(o,
-            "**Fidelity of whole sequences** (total variation from the target's law, %llu sequences): estimate of an "
+            "**Fidelity of whole sequences** (total variation from the target's law, %s): estimate of an "
             "upper bound %s; ",
-            (unsigned long long)r->theory.fidelity.sequences, hm_number_up(f.mean_shortfall.hi, 4).text);
+            hm_number_of(r->theory.fidelity.sequences, "sequence").text, hm_number_up(f.mean_shortfall.hi, 4).text);
     if (f.vacuous)
         hm_putf(o, "finite-sample bound vacuous; ");
     else
@@ -69,7 +67,7 @@ static void put_divergences(struct hm_output *o, const struct hm_report *r)
             hm_put_markdown(o, h->divergences[d]);
             hm_put(o, " ");
             put_name(o, &r->claims[i]);
-            hm_putf(o, "| %s | %llu | %s |\n", hm_number_percent(c->yes, c->verdicts).text,
+            hm_putf(o, "| %s | %llu | %s |\n", hm_number_share(c->yes, c->verdicts, c->vacuous).text,
                     (unsigned long long)c->verdicts, hm_number_down(c->least, 3).text);
         }
     hm_put(o, "\n");
@@ -91,8 +89,8 @@ static void put_laws(struct hm_output *o, const struct hm_report *r)
             any = true;
             put_name(o, &r->claims[i]);
             hm_putf(o, "| %s | %s | %s | %llu |\n", names[l],
-                    hm_number_down(nextafter(t->accept[l].lo / (double)t->accept[l].count, -INFINITY), 4).text,
-                    hm_number_up(nextafter(t->e[l].hi / (double)t->e[l].count, INFINITY), 4).text,
+                    hm_number_down(hm_sum_mean_lower(&t->accept[l]), 4).text,
+                    hm_number_up(hm_sum_mean_upper(&t->e[l]), 4).text,
                     (unsigned long long)t->e[l].count);
         }
     if (any) hm_put(o, "\n");
@@ -105,7 +103,7 @@ void hm_markdown_theory(struct hm_output *o, const struct hm_report *r)
     put_divergences(o, r);
     put_laws(o, r);
     if (r->theory.filter_logs)
-        hm_putf(o, "Exact questions: %llu, left to MPFR: %llu, undecided: %llu.\n\n",
+        hm_putf(o, "Exact questions: %llu, of them double enclosures left %llu to MPFR; undecided: %llu.\n\n",
                 (unsigned long long)r->theory.decisions, (unsigned long long)r->theory.filter_undecided,
                 (unsigned long long)r->undecided);
 }

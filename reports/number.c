@@ -96,6 +96,20 @@ struct hm_number hm_number_percent(uint64_t numerator, uint64_t denominator)
     return out;
 }
 
+struct hm_number hm_number_share(uint64_t numerator, uint64_t denominator, uint64_t vacuous)
+{
+    if (denominator > 0 && vacuous == denominator) return (struct hm_number){"all vacuous"};
+    return hm_number_percent(numerator, denominator);
+}
+
+struct hm_number hm_number_of(uint64_t count, const char *noun)
+{
+    struct hm_number out = hm_number_count(count);
+    size_t used = strlen(out.text);
+    snprintf(out.text + used, sizeof out.text - used, " %.20s%s", noun, count == 1 ? "" : "s");
+    return out;
+}
+
 struct hm_number hm_number_count(uint64_t count)
 {
     struct hm_number out;

@@ -22,8 +22,12 @@ struct hm_number hm_number_ratio(uint64_t numerator, uint64_t denominator, int d
 // "76.6%"; 100.0% and 0.0% are printed only for all and for none. "n/a" for a denominator of 0.
 struct hm_number hm_number_percent(uint64_t numerator, uint64_t denominator);
 
-// 12345 as "12,345".
+// The same, or "all vacuous" where nothing but vacuous ones stands below the line: a share would say nothing there.
+struct hm_number hm_number_share(uint64_t numerator, uint64_t denominator, uint64_t vacuous);
+
+// 12345 as "12,345", and with a noun of at most 20 letters: "1 sequence", "2 sequences".
 struct hm_number hm_number_count(uint64_t count);
+struct hm_number hm_number_of(uint64_t count, const char *noun);
 
 // As a JSON value: all digits of a double, rounded down or up; infinities as strings.
 struct hm_number hm_number_json_down(double x);

@@ -64,7 +64,7 @@
     card.appendChild(close);
     card.appendChild(element('h4', '\u201c' + tokens[i].textContent + '\u201d'));
     card.appendChild(element('p', 'token ' + r[1] + ' \u00b7 t = ' + r[0] + ' \u00b7 ' + SOURCE[r[2]] +
-      (r[4] < 0 ? '' : ' \u00b7 round ' + r[4] + ', depth ' + r[3]) + (r[10] ? ' \u00b7 last: ' + r[10] : ''), 'soft'));
+      (r[4] < 0 ? '' : ' \u00b7 round ' + r[4] + (r[2] === 1 ? ', depth ' + r[3] : ', after ' + r[3] + ' accepted')) + (r[10] ? ' \u00b7 last: ' + r[10] : ''), 'soft'));
     p = element('p', name[0] + ', m = ' + name[1] + (name[1] === 'tree' ? ' (' + c[1] + ' here)' : '') + ', k = ' + c[0] + ': ');
     p.appendChild(element('span', STATUS[s], 'verdict s' + s));
     card.appendChild(p);

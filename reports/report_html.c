@@ -34,11 +34,12 @@ static void put_page(struct hm_output *o, const struct hm_report *r)
     hm_html_navigation(o, r);
     hm_put(o, "<main>\n");
     hm_html_claims(o, r);
-    hm_html_text(o, r);
-    hm_html_acceptance(o, r);
+    bool audit = hm_report_audit(r);
+    if (!audit) hm_html_text(o, r);
+    if (!audit) hm_html_acceptance(o, r);
     hm_html_cost(o, r);
     hm_html_theory(o, r);
-    hm_html_closest(o, r);
+    if (!audit) hm_html_closest(o, r);
     hm_html_groups(o, r);
     hm_html_run(o, r);
     hm_html_how(o, r);

@@ -5,8 +5,6 @@
 #include "reports/output.h"
 #include "reports/report.h"
 
-#include <math.h>
-
 static const char *const STATUS[] = {"certified", "covered_not_certified", "not_covered", "no_draft",
                                      "vacuous",   "inapplicable",          "undecided"};
 static const char *const DIVERGENCE[] = {"klf", "klr", "tv"};
@@ -48,11 +46,10 @@ void hm_json_sum(struct hm_output *o, const char *key, const struct hm_sum *sum,
         hm_putf(o, "\"%s\":null%s", key, after);
         return;
     }
-    double n = (double)sum->count;
     hm_putf(o, "\"%s\":{\"count\":%llu,\"sum_lower\":%s,\"sum_upper\":%s,\"mean_lower\":%s,\"mean_upper\":%s}%s", key,
             count(sum->count), hm_number_json_down(sum->lo).text, hm_number_json_up(sum->hi).text,
-            hm_number_json_down(nextafter(sum->lo / n, -INFINITY)).text,
-            hm_number_json_up(nextafter(sum->hi / n, INFINITY)).text, after);
+            hm_number_json_down(hm_sum_mean_lower(sum)).text,
+            hm_number_json_up(hm_sum_mean_upper(sum)).text, after);
 }
 
 enum side { LOWER, UPPER };

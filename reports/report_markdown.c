@@ -7,11 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static void put_count(struct hm_output *o, uint64_t n)
-{
-    hm_putf(o, "%s", hm_number_count(n).text);
-}
-
 static void put_warnings(struct hm_output *o, const struct hm_report *r)
 {
     for (size_t i = 0; i < r->log_count; i++) {
@@ -24,7 +19,7 @@ static void put_warnings(struct hm_output *o, const struct hm_report *r)
         } else if (log->unfinished) {
             hm_put(o, "> **Unfinished:** ");
             hm_put_markdown(o, log->path);
-            hm_putf(o, " has %llu sequences without a last step.\n\n", (unsigned long long)log->unfinished);
+            hm_putf(o, " has %s without a last step.\n\n", hm_number_of(log->unfinished, "sequence").text);
         }
     }
 }
@@ -40,11 +35,11 @@ static void put_certified(struct hm_output *o, const struct hm_report *r)
         hm_put(o, "| ");
         hm_put_markdown(o, f->rule);
         hm_putf(o, " | %s | **%s** (%llu of %llu) ", hm_m_text(f->m, m),
-                hm_number_percent(f->certified_any, f->with_draft).text, (unsigned long long)f->certified_any,
+                hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text, (unsigned long long)f->certified_any,
                 (unsigned long long)f->with_draft);
         for (int d = 0; d < 3; d++)
-            hm_putf(o, "| %s ", hm_number_percent(f->verdict[d][HM_CERT_YES], f->with_draft).text);
-        hm_putf(o, "| %s | %llu | %llu | %llu | %llu |\n", hm_number_percent(f->covered[HM_YES], f->with_draft).text,
+            hm_putf(o, "| %s ", hm_number_share(f->verdict[d][HM_CERT_YES], f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
+        hm_putf(o, "| %s | %llu | %llu | %llu | %llu |\n", hm_number_share(f->covered[HM_YES], f->with_draft, f->status[HM_TOKEN_VACUOUS]).text,
                 (unsigned long long)f->status[HM_TOKEN_VACUOUS], (unsigned long long)f->status[HM_TOKEN_INAPPLICABLE],
                 (unsigned long long)f->status[HM_TOKEN_UNDECIDED], (unsigned long long)f->status[HM_TOKEN_NO_DRAFT]);
     }
@@ -108,9 +103,9 @@ static void put_distance_row(struct hm_output *o, const char *name, const struct
                              const struct hm_histogram *h)
 {
     static const unsigned percent[] = {50, 90, 95, 99};
-    hm_putf(o, "| %s | %s ", name, hm_number_up(sum->hi / (double)sum->count, 4).text);
+    hm_putf(o, "| %s | %s ", name, hm_number_up(fmin(hm_sum_mean_upper(sum), h->most), 4).text);
     for (size_t i = 0; i < 4; i++)
-        hm_putf(o, "| %s ", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, percent[i], 100)), 3).text);
+        hm_putf(o, "| %s ", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, percent[i], 100)), 4).text);
     hm_putf(o, "| %s |\n", hm_number_up(h->most, 4).text);
 }
 
@@ -128,11 +123,11 @@ static void put_distances(struct hm_output *o, const struct hm_report *r)
     }
     if (r->regret.count)
         hm_putf(o,
-                "**Cost of relaxation:** regret ln(p(1)/p(token)) sums to at most %s nats over %llu tokens (mean at "
+                "**Cost of relaxation:** regret ln(p(1)/p(token)) sums to at most %s nats over %s (mean at "
                 "most %s, largest at most %s); "
                 "%llu of %llu accepted tokens are not the row's first.\n\n",
-                hm_number_up(r->regret.hi, 5).text, (unsigned long long)r->regret.count,
-                hm_number_up(r->regret.hi / (double)r->regret.count, 4).text, hm_number_up(r->regret_most, 4).text,
+                hm_number_up(r->regret.hi, 5).text, hm_number_of(r->regret.count, "token").text,
+                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text, hm_number_up(r->regret_most, 4).text,
                 (unsigned long long)r->accepted_not_first, (unsigned long long)r->accepted_known);
 }
 
@@ -146,7 +141,7 @@ static void put_groups(struct hm_output *o, const char *title, const char *first
         hm_put_markdown(o, groups[i].name);
         hm_putf(o, " | %llu | %llu | %s | %s |\n", (unsigned long long)groups[i].sequences,
                 (unsigned long long)groups[i].steps, hm_number_ratio(groups[i].emitted, groups[i].rounds, 2).text,
-                groups[i].with_draft ? hm_number_percent(groups[i].certified, groups[i].with_draft).text
+                groups[i].with_draft ? hm_number_share(groups[i].certified, groups[i].with_draft, groups[i].vacuous).text
                                      : "no draft row");
     }
     hm_put(o, "\n");
@@ -158,6 +153,19 @@ static void put_run_row(struct hm_output *o, const char *name, const char *value
     hm_putf(o, "| %s | ", name);
     hm_put_markdown(o, value);
     hm_put(o, " |\n");
+}
+
+// What an audit does not have.
+static void put_decoder(struct hm_output *o, const struct hm_record_header *h)
+{
+    put_run_row(o, "tokenizer sha256", h->tokenizer_sha256);
+    put_run_row(o, "acceptance", h->acceptance);
+    put_run_row(o, "temperature", h->temperature);
+    hm_putf(o, "| tree | width %lld, depth %lld, budget %lld |\n", (long long)h->width, (long long)h->depth,
+            (long long)h->budget);
+    put_run_row(o, "drafter", h->drafter);
+    put_run_row(o, "traversal", h->traversal);
+    put_run_row(o, "backend", h->backend);
 }
 
 static void put_run(struct hm_output *o, const struct hm_report *r)
@@ -173,15 +181,8 @@ static void put_run(struct hm_output *o, const struct hm_report *r)
         put_run_row(o, "target sha256", h->target.sha256);
         put_run_row(o, "draft", h->draft.name);
         put_run_row(o, "draft sha256", h->draft.sha256);
-        put_run_row(o, "tokenizer sha256", h->tokenizer_sha256);
-        put_run_row(o, "acceptance", h->acceptance);
-        put_run_row(o, "temperature", h->temperature);
+        if (!h->audit) put_decoder(o, h);
         put_run_row(o, "certified at temperature", h->certify_temperature);
-        hm_putf(o, "| tree | width %lld, depth %lld, budget %lld |\n", (long long)h->width, (long long)h->depth,
-                (long long)h->budget);
-        put_run_row(o, "drafter", h->drafter);
-        put_run_row(o, "traversal", h->traversal);
-        put_run_row(o, "backend", h->backend);
         put_run_row(o, "hallmark", h->version);
         put_run_row(o, "last chain value", log->chain);
         hm_put(o, "\n");
@@ -195,19 +196,21 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
     if (rc) return rc;
     hm_put(o, "## hallmark report\n\n");
     put_warnings(o, r);
-    hm_put(o, "`");
-    put_count(o, r->steps);
-    hm_put(o, "` tokens in `");
-    put_count(o, r->sequences);
-    hm_putf(o, "` sequence%s; undecided questions: `%llu`.\n\n", r->sequences == 1 ? "" : "s",
-            (unsigned long long)r->undecided);
-    hm_put(o, "A report proves nothing; `hallmark verify LOG` proves numbers, rows and the walk. "
-              "Model names, prompt and text are the writer's word.\n\n");
+    bool audit = hm_report_audit(r);
+    if (r->steps > r->rows || !audit)
+        hm_putf(o, "%s in %s%s", hm_number_of(r->steps - r->rows, "token").text,
+                hm_number_of(r->sequences, "sequence").text, r->rows ? ", " : "");
+    if (r->rows || audit) hm_putf(o, "%s audited", hm_number_of(r->rows, "row").text);
+    hm_putf(o, "; undecided questions: %llu.\n\n", (unsigned long long)r->undecided);
+    hm_put(o, audit ? "A report proves nothing; `hallmark verify LOG` proves numbers and rows. Model names are the "
+                      "writer's word.\n\n"
+                    : "A report proves nothing; `hallmark verify LOG` proves numbers, rows and the walk. "
+                      "Model names, prompt and text are the writer's word.\n\n");
     if (hm_report_has_draft_rows(r))
         put_certified(o, r);
     else
         put_requirement(o, r);
-    put_acceptance(o, r);
+    if (!audit) put_acceptance(o, r);
     put_distances(o, r);
     hm_markdown_theory(o, r);
     if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);

@@ -9,7 +9,29 @@ static double add_toward(double a, double b, double side)
 {
     double sum = a + b, part = sum - a;
     double error = (a - (sum - part)) + (b - part);
-    return error == 0 ? sum : nextafter(sum, side); // NaN, from infinities, is not 0
+    if (isnan(sum)) return side;         // inf - inf: nothing is known
+    if (isinf(a) || isinf(b)) return sum; // exact as well
+    return error == 0 ? sum : nextafter(sum, side); // an overflow's NaN is not 0
+}
+
+// sum / count on the given side. The remainder tells where the quotient stands: both of its terms are multiples of the
+// least double, so that it is 0 only when the quotient is exact. Counts are below 2^53.
+static double divide_toward(double sum, uint64_t count, double side)
+{
+    double n = (double)count, quotient = sum / n, remainder = fma(quotient, n, -sum);
+    if (isinf(sum) || remainder == 0) return sum == 0 ? 0 : quotient;
+    bool below = remainder < 0;
+    return below == (side < 0) ? quotient : nextafter(quotient, side);
+}
+
+double hm_sum_mean_lower(const struct hm_sum *sum)
+{
+    return divide_toward(sum->lo, sum->count, -INFINITY);
+}
+
+double hm_sum_mean_upper(const struct hm_sum *sum)
+{
+    return divide_toward(sum->hi, sum->count, INFINITY);
 }
 
 void hm_sum_add(struct hm_sum *sum, struct hm_ival value)
@@ -38,6 +60,7 @@ static void add_judged(struct hm_claim_theory *t, const struct hm_record_step *s
             hm_failure_add(&t->failure[i], distance[i], level[i], claim->covered == HM_YES);
     }
     t->exact += yes;
+    t->judged_vacuous += claim->certified[0] == HM_CERT_VACUOUS;
     hm_histogram_add(&t->klf, claim->level.klf.lo);
     hm_sum_add(&t->kl_pq, step->kl_pq);
     if (claim->has_margin) {
@@ -57,6 +80,7 @@ static void add_restricted(struct hm_claim_theory *t, const struct hm_restricted
     t->no_mass += r->no_mass;
     for (int i = 0; i < 3; i++) yes |= r->certified[i] == HM_CERT_YES;
     t->restricted_yes += yes;
+    t->restricted_vacuous += r->certified[0] == HM_CERT_VACUOUS;
     hm_sum_add(&t->mass, r->no_mass ? (struct hm_ival){0, 0} : r->mass);
 }
 
@@ -72,6 +96,7 @@ void hm_theory_claim(struct hm_claim_theory *t, const struct hm_record_step *ste
         if (d->thresholds++ == 0) d->least = INFINITY;
         d->least = fmin(d->least, claim->divergence[i].star.lo);
         d->verdicts += claim->divergence[i].has_verdict;
+        d->vacuous += claim->divergence[i].has_verdict && claim->divergence[i].certified == HM_CERT_VACUOUS;
         d->yes += claim->divergence[i].has_verdict && claim->divergence[i].certified == HM_CERT_YES;
     }
     for (size_t i = 0; i < HM_LOG_LAWS; i++) {
@@ -107,7 +132,7 @@ double hm_theory_markov(const struct hm_claim_theory *t, double *at)
     double best = 1, n = (double)t->klf.count;
     *at = 0;
     if (!t->kl_pq.count) return best;
-    double mean = nextafter(t->kl_pq.hi / (double)t->kl_pq.count, INFINITY);
+    double mean = hm_sum_mean_upper(&t->kl_pq);
     uint64_t under = t->klf.below;
     for (size_t bin = 0; bin <= HM_HISTOGRAM_BINS; bin++) {
         double s = hm_histogram_edge(bin), share = nextafter((double)under / n, INFINITY);

@@ -17,6 +17,11 @@ struct hm_sum {
 };
 void hm_sum_add(struct hm_sum *sum, struct hm_ival value); // outward; an end stays exact where its addition is
 
+// The mean of the lower and of the upper ends, rounded outward, exact where the division is: 0 is 0 and 64 of 64 is 1.
+// For count > 0.
+double hm_sum_mean_lower(const struct hm_sum *sum);
+double hm_sum_mean_upper(const struct hm_sum *sum);
+
 struct hm_claim_theory {
     uint64_t judged;                      // steps with verdicts, levels and m proposed tokens in q's order
     uint64_t exact, margin, universal;    // of these, certified by the levels, by the margins, by the universal bounds
@@ -25,10 +30,11 @@ struct hm_claim_theory {
     struct hm_histogram klf;              // of these, lower ends of KLf*
     struct hm_sum kl_pq;                  // of these, the draft's
     uint64_t active[3];                   // [enum hm_active], all steps
-    uint64_t restricted, restricted_yes, no_mass; // steps with a reduced draft vocabulary; certified there; p(D) = 0
+    uint64_t judged_vacuous;              // of the judged
+    uint64_t restricted, restricted_yes, restricted_vacuous, no_mass; // steps with a reduced draft vocabulary; certified there; p(D) = 0
     struct hm_sum mass;                           // p(D)
     struct hm_claim_divergence {
-        uint64_t verdicts, yes;
+        uint64_t verdicts, yes, vacuous;
         double least; // lower end of the least threshold seen; +inf when none
         uint64_t thresholds;
     } divergence[HM_LOG_MOST_DIVERGENCES];

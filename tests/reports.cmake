@@ -1,6 +1,7 @@
 hallmark_test(log_reader)
 hallmark_test(log_reader_further)
 hallmark_test(report)
+hallmark_test(report_logs)
 hallmark_test(report_length)
 hallmark_test(report_parts)
 hallmark_test(report_theory)
