@@ -7,6 +7,7 @@
 #include "cli/stamping.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,20 +77,29 @@ static hm_status look_at_rows(struct audit *a, struct hm_error *err)
 
 // ---- the log
 
-// A log's shards replace files named after it, which may be the very rows to certify.
+// Is it the name of a row shard of a log of this name, such as run.jsonl.draft-00000.safetensors?
+static bool is_shard(const char *name, const char *log_name)
+{
+    size_t n = strlen(log_name);
+    return strncmp(name, log_name, n) == 0 &&
+           (strncmp(name + n, ".target-", 8) == 0 || strncmp(name + n, ".draft-", 7) == 0);
+}
+
+// A log's shards replace files named after it, which may be the very rows to certify, whatever names they go by here.
 static hm_status check_shards(const char *log, const char *input, struct hm_error *err)
 {
-    struct stat log_folder, input_folder;
+    struct stat rows, other;
     const char *slash = strrchr(log, '/'), *name = slash ? slash + 1 : log;
-    const char *input_slash = strrchr(input, '/'), *input_name = input_slash ? input_slash + 1 : input;
-    char *folder = slash ? strndup(log, (size_t)(slash - log) + 1) : strdup(".");
-    char *other = input_slash ? strndup(input, (size_t)(input_slash - input) + 1) : strdup(".");
-    size_t n = strlen(name);
-    bool same = folder && other && stat(folder, &log_folder) == 0 && stat(other, &input_folder) == 0 &&
-                log_folder.st_dev == input_folder.st_dev && log_folder.st_ino == input_folder.st_ino;
-    bool clash = same && strncmp(input_name, name, n) == 0 && input_name[n] == '.';
-    free(folder);
-    free(other);
+    if (!input || stat(input, &rows) != 0) return HM_OK;
+    char *path = slash ? strndup(log, (size_t)(slash - log) + 1) : strdup("."); // hm_stamper_open reports its absence
+    if (!path) return hm_fail(err, HM_MEMORY, "%s: out of memory", log);
+    DIR *folder = opendir(path);
+    free(path);
+    bool clash = false;
+    for (const struct dirent *entry; folder && !clash && (entry = readdir(folder));)
+        clash = is_shard(entry->d_name, name) && fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
+                other.st_dev == rows.st_dev && other.st_ino == rows.st_ino;
+    if (folder) closedir(folder);
     if (!clash) return HM_OK;
     return hm_fail(err, HM_USAGE, "%s: expected another name for the log: %s may be one of its row shards", log, input);
 }
@@ -100,8 +110,8 @@ static hm_status check_log(const struct hm_audit_options *o, size_t vocab, struc
     if (vocab > LOG_VOCAB_MOST)
         return hm_fail(err, HM_USAGE, "--log: expected a vocabulary of at most %d, found %zu", LOG_VOCAB_MOST, vocab);
     hm_status rc = hm_stamping_check_path(o->log, err);
-    if (!rc) rc = check_shards(o->log, o->target, err);
-    if (!rc && o->draft) rc = check_shards(o->log, o->draft, err);
+    const char *const inputs[] = {o->target, o->draft, o->vocabulary};
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0] && !rc; i++) rc = check_shards(o->log, inputs[i], err);
     return rc;
 }
 
@@ -202,21 +212,32 @@ static hm_status certify(struct audit *a, struct hm_stamp_summary *summary, stru
 
 // ---- the whole
 
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void print_head(const struct audit *a)
 {
     const struct hm_row_file_info *t = &a->input.target_info, *d = &a->input.draft_info;
     char *temperature = hm_rational_text(&a->options.temperature);
-    printf("target     %s: %zu rows of %zu logits, %s,\n           at temperature %s\n", t->name, t->rows, t->vocab, t->type,
-           temperature ? temperature : "?");
-    if (d->name) printf("draft      %s: %zu rows of %zu logits, %s\n", d->name, d->rows, d->vocab, d->type);
+    printf("target     %s: %zu row%s of %zu logits, %s,\n           at temperature %s\n", t->name, t->rows, plural(t->rows),
+           t->vocab, t->type, temperature ? temperature : "?");
+    if (d->name)
+        printf("draft      %s: %zu row%s of %zu logits, %s\n", d->name, d->rows, plural(d->rows), d->vocab, d->type);
     free(temperature);
 }
 
 static void print_tail(const struct audit *a, const struct hm_stamp_summary *summary)
 {
-    printf("\nrows       %llu certified", (unsigned long long)summary->rows);
-    if (a->findings) printf("; %llu finding%s", (unsigned long long)a->findings, a->findings == 1 ? "" : "s");
-    if (summary->undecided) printf("; %llu questions undecided at 4096 bits", (unsigned long long)summary->undecided);
+    size_t all = a->input.target_info.rows;
+    printf("\nrows       %llu ", (unsigned long long)summary->rows);
+    if (summary->rows != all) printf("of %zu ", all);
+    printf("read");
+    if (a->findings) printf("; %llu finding%s", (unsigned long long)a->findings, plural(a->findings));
+    if (summary->undecided)
+        printf("; %llu question%s undecided at 4096 bits", (unsigned long long)summary->undecided,
+               plural(summary->undecided));
     putchar('\n');
     if (a->options.log)
         printf("log        %s: hallmark verify %s%s\n", a->options.log, a->options.keep_rows ? "" : "--allow-absent-rows ",

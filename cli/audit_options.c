@@ -16,10 +16,8 @@ const char hm_audit_help[] =
     "      --draft-vocab FILE   target ids of the draft's columns: a JSON array,\n"
     "                        .npy integers, or the d2t of an EAGLE-3 checkpoint\n"
     "Certificates\n"
-    "      --rule RULE       what counts as accepted (repeatable), default greedy:\n"
-    "                        additive:0.1, multiplicative:0.3, topm:3, nucleus:0.9,\n"
-    "                        entropy:0.09,0.3, topk-delta:10,0.6, topk-ratio:10,0.5,\n"
-    "                        absolute:0.1, regret:1\n"
+    "      --rule RULE       what counts as accepted (repeatable), see below;\n"
+    "                        default greedy\n"
     "      --m M             how many tokens the draft proposes (repeatable),\n"
     "                        default 1\n"
     "      --temperature T   of both distributions, default 1; numbers are exact,\n"
@@ -34,8 +32,9 @@ const char hm_audit_help[] =
     "      --log FILE        write a log that `hallmark verify` proves\n"
     "      --keep-rows       with the rows beside it: 4 bytes a logit\n"
     "      --json            one JSON object a row instead of the table\n"
-    "  -t, --threads N       default: one per core\n\n"
-    "Exit codes: 0 no finding, 1 findings (rows that are none, shapes that do not\n"
+    "  -t, --threads N       default: one per core\n"
+    HM_FLAG_RULES_HELP
+    "\nExit codes: 0 no finding, 1 findings (rows that are none, shapes that do not\n"
     "fit), 2 unreadable or wrong usage, 3 undecided.\n";
 
 enum flag { TENSOR = 256, VOCABULARY, RULE, M, TEMPERATURE, MARGIN, DIVERGENCE, LAW, LOG, KEEP_ROWS, JSON };
@@ -57,12 +56,19 @@ static const struct option flags[] = {
     {NULL, 0, NULL, 0},
 };
 
+static hm_status add_rule(const char *text, struct hm_audit_options *o, struct hm_error *err)
+{
+    hm_status rc = hm_flag_add_rule("rule", text, o->rule, &o->rule_count, err);
+    if (!rc) hm_flag_warn_of_swapped("rule", text, &o->rule[o->rule_count - 1]);
+    return rc;
+}
+
 static hm_status apply(int flag, const char *text, struct hm_audit_options *o, struct hm_error *err)
 {
     switch (flag) {
     case TENSOR: o->tensor = text; return HM_OK;
     case VOCABULARY: o->vocabulary = text; return HM_OK;
-    case RULE: return hm_flag_add_rule("rule", text, o->rule, &o->rule_count, err);
+    case RULE: return add_rule(text, o, err);
     case M: return hm_flag_add_m(text, false, o->m, &o->m_count, err);
     case TEMPERATURE: return hm_flag_temperature("temperature", text, true, &o->temperature, err);
     case MARGIN: o->margin = true; return HM_OK;

@@ -26,6 +26,7 @@ struct bound {
 
 struct section { // one rule and m
     uint64_t judged, certified, covered;         // rows with a draft; certified by any of KL and TV
+    uint64_t vacuous;                            // of the rows judged
     uint64_t restricted, restricted_certified;   // rows whose draft lacks tokens, by docs/theory.md §4
     struct bound *bound;                         // [THREE + divergences]
     uint64_t laws[LAWS];                         // rows with the law
@@ -80,10 +81,15 @@ static bool read_ival(const cJSON *in, const char *key, struct hm_ival *out)
     return true;
 }
 
-static bool is_yes(const cJSON *in, const char *key)
+static bool says(const cJSON *in, const char *key, const char *word)
 {
     const cJSON *v = in ? hm_json_find(in, key) : NULL;
-    return cJSON_IsString(v) && strcmp(v->valuestring, "yes") == 0;
+    return cJSON_IsString(v) && strcmp(v->valuestring, word) == 0;
+}
+
+static bool is_yes(const cJSON *in, const char *key)
+{
+    return says(in, key, "yes");
 }
 
 static bool any_yes(const cJSON *certified)
@@ -113,6 +119,7 @@ static void add_claim(struct hm_audit_table *t, struct section *s, const cJSON *
     }
     s->judged += cJSON_IsObject(certified);
     s->certified += any_yes(certified);
+    s->vacuous += says(certified, level_key[0], "vacuous"); // all three are, or none
     s->covered += is_yes(claim, "covered");
     s->restricted += restricted != NULL;
     if (restricted) s->restricted_certified += any_yes(hm_json_find(restricted, "certified"));
@@ -142,16 +149,33 @@ hm_status hm_audit_table_add(struct hm_audit_table *t, const char *json, size_t 
 
 // ---- printing
 
-static double percent(uint64_t part, uint64_t whole)
+enum { NUMBER_TEXT = 32 };
+
+// A share in percent, rounded down: 100.0% is all of them.
+static const char *percent(uint64_t part, uint64_t whole, char out[NUMBER_TEXT])
 {
-    return whole ? 100.0 * (double)part / (double)whole : 0;
+    uint64_t tenths = whole ? part * 1000 / whole : 0;
+    snprintf(out, NUMBER_TEXT, "%llu.%llu%%", (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
+    return out;
+}
+
+// A number >= 0 with this many digits, not above (up: not below) what it stands for.
+static const char *rounded(double value, int digits, bool up, char out[NUMBER_TEXT])
+{
+    double shrink = pow(10, -digits), v = value;
+    for (;; v *= up ? 1 + shrink : 1 - shrink) { // at least a tenth of the last digit's unit
+        snprintf(out, NUMBER_TEXT, "%.*g", digits, v);
+        double printed = strtod(out, NULL);
+        if (isnan(value) || (up ? printed >= value : printed <= value)) return out;
+    }
 }
 
 static void print_number(FILE *to, double value)
 {
+    char text[NUMBER_TEXT];
     if (isinf(value)) fprintf(to, "%12s", "any");
     else if (value == 0) fprintf(to, "%12s", "none");
-    else fprintf(to, "%12.3g", value);
+    else fprintf(to, "%12s", rounded(value, 3, false, text));
 }
 
 // The value that at least the share of the rows reach, by a bin's lower edge.
@@ -163,12 +187,14 @@ static double reached_by(const struct hm_histogram *h, unsigned share)
 // A line that has a verdict only.
 static void print_share(FILE *to, const char *label, uint64_t part, uint64_t whole)
 {
-    fprintf(to, "  %-65s%9.1f%%\n", label, percent(part, whole));
+    char text[NUMBER_TEXT];
+    fprintf(to, "  %-65s%10s\n", label, percent(part, whole, text));
 }
 
 static void print_bounds(const struct hm_audit_table *t, const struct section *s, FILE *to)
 {
     static const unsigned shares[] = {90, 50, 10};
+    char text[NUMBER_TEXT];
     fprintf(to, "  to cover at least  90%% of rows         50%%         10%%        mean%s\n",
             s->judged ? "  certified" : "");
     for (size_t i = 0; i < t->bounds; i++) {
@@ -178,23 +204,25 @@ static void print_bounds(const struct hm_audit_table *t, const struct section *s
         for (int j = 0; j < 3; j++) print_number(to, reached_by(&b->lower, shares[j]));
         if (b->finite) print_number(to, b->sum / (double)b->finite);
         else fprintf(to, "%12s", "");
-        if (s->judged) fprintf(to, "%10.1f%%", percent(b->certified, s->judged));
+        if (s->judged) fprintf(to, "%11s", percent(b->certified, s->judged, text));
         fputc('\n', to);
     }
 }
 
 static void print_verdicts(const struct section *s, FILE *to)
 {
-    char label[80];
+    char label[80], accept[NUMBER_TEXT], e[NUMBER_TEXT];
     print_share(to, "any of the first three", s->certified, s->judged);
-    snprintf(label, sizeof label, "on the draft's own tokens, of %llu rows where it lacks some",
-             (unsigned long long)s->restricted);
+    snprintf(label, sizeof label, "on the draft's own tokens, of %llu row%s where it lacks some",
+             (unsigned long long)s->restricted, s->restricted == 1 ? "" : "s");
     if (s->restricted) print_share(to, label, s->restricted_certified, s->restricted);
     print_share(to, "covered", s->covered, s->judged);
+    if (s->vacuous) print_share(to, "vacuous: too few tokens to reject, covered by any draft", s->vacuous, s->judged);
     for (int i = 0; i < LAWS; i++)
         if (s->laws[i])
-            fprintf(to, "  law %s: accepts %.4f, is %.3g from the target's in TV (means)\n", law_key[i],
-                    s->accept[i] / (double)s->laws[i], s->e[i] / (double)s->laws[i]);
+            fprintf(to, "  law %s: accepts at least %s, at most %s from the target's in TV (means)\n", law_key[i],
+                    rounded(s->accept[i] / (double)s->laws[i], 4, false, accept),
+                    rounded(s->e[i] / (double)s->laws[i], 3, true, e));
 }
 
 void hm_audit_table_print(const struct hm_audit_table *t, FILE *to)

@@ -169,29 +169,8 @@ static hm_status check_first_turns(struct decode *d, struct hm_error *err)
     return rc;
 }
 
-// A legal rule that is hardly ever meant.
-static void warn_of_swapped(const char *flag, const struct hm_rule *rule)
-{
-    if (!hm_rule_looks_swapped(rule)) return;
-    char *text = hm_rule_text(rule);
-    fprintf(stderr, "hallmark: warning: --%s %s: delta < eps: are the two swapped?\n", flag, text ? text : "entropy");
-    free(text);
-}
-
-static void warn_of_rules(const struct hm_decode_options *o)
-{
-    if (!o->match) warn_of_swapped("accept", &o->acceptance);
-    for (size_t i = 0; i < o->certify_count; i++) {
-        const struct hm_rule *r = &o->certify[i];
-        bool said = !o->match && r->kind == o->acceptance.kind && mpq_equal(r->a.value, o->acceptance.a.value) &&
-                    mpq_equal(r->b.value, o->acceptance.b.value);
-        if (!said) warn_of_swapped("certify", r);
-    }
-}
-
 static hm_status open_all(struct decode *d, struct hm_error *err)
 {
-    warn_of_rules(&d->options);
     hm_status rc = load_prompts(d, err);
     if (!rc) rc = open_models(d, err);
     if (!rc) rc = open_session(d, d->drafter, &d->session, err);

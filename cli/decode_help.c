@@ -34,10 +34,8 @@ const char hm_decode_help[] =
     "      --tree-depth D   expansions after the first level, default 4\n"
     "      --select draft   nodes by draft probability, the only way so far\n"
     "      --traverse exhaustive|cap:N   cap: at most N accepted a round\n"
-    "      --accept RULE    match (default), greedy, additive:0.1, topm:3,\n"
-    "                       multiplicative:0.3, entropy:0.09,0.3, nucleus:0.9,\n"
-    "                       topk-delta:10,0.6, topk-ratio:10,0.5, absolute:0.1,\n"
-    "                       regret:1\n"
+    "      --accept RULE    what the target accepts: match (default, its own\n"
+    "                       draw), or a rule, see below\n"
     "Certificates\n"
     "      --log FILE       write the certificate log (replaces FILE)\n"
     "      --keep-rows      keep rows beside it, so that it can be proved:\n"
@@ -62,4 +60,5 @@ const char hm_decode_help[] =
     "      --check          decode again without a draft, compare the tokens\n"
     "                       and the speed\n"
     "      --json           one JSON object per answer, then a summary object\n"
-    "      --quiet          no progress and no summary\n";
+    "      --quiet          no progress and no summary\n"
+    HM_FLAG_RULES_HELP;

@@ -71,7 +71,17 @@ static hm_status parse_accept(const char *text, struct hm_decode_options *o, str
     o->match = true;
     if (strcmp(text, "match") == 0) return HM_OK;
     hm_status rc = hm_flag_rule("accept", text, &o->acceptance, err);
-    if (!rc) o->match = false;
+    if (rc) return rc;
+    o->match = false;
+    hm_flag_warn_of_swapped("accept", text, &o->acceptance);
+    return HM_OK;
+}
+
+static hm_status add_claim(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    o->certified = true;
+    hm_status rc = hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
+    if (!rc) hm_flag_warn_of_swapped("certify", text, &o->certify[o->certify_count - 1]);
     return rc;
 }
 
@@ -124,7 +134,7 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
 {
     static const char *const nodes[] = {"path", "all", NULL};
     switch (flag) {
-    case CERTIFY: o->certified = true; return hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
+    case CERTIFY: return add_claim(text, o, err);
     case M: o->certified = true; return hm_flag_add_m(text, true, o->m, &o->m_count, err);
     case MARGIN: o->certified = o->margin = true; return HM_OK;
     case DIVERGENCE: o->certified = true; return hm_flag_add_divergence(text, o->divergence, &o->divergence_count, err);

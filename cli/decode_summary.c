@@ -136,6 +136,15 @@ static void print_rounds(const struct hm_session_counts *c)
     fputc('\n', stderr);
 }
 
+// All three divergences are vacuous at a step, or none is.
+static void print_vacuous(double vacuous, double steps)
+{
+    if (vacuous == 0) return;
+    if (vacuous == steps) fprintf(stderr, "    all vacuous: ");
+    else fprintf(stderr, "    %.0f vacuous: ", vacuous);
+    fprintf(stderr, "fewer than m tokens to reject, any draft covers\n");
+}
+
 static void print_claims(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps)
 {
     if (stamps->counts)
@@ -149,11 +158,14 @@ static void print_claims(const struct hm_decode_options *o, const struct hm_stam
         fprintf(stderr, "  %s, m = %s: ", rule ? rule : "?", label);
         double n = 0; // steps with a verdict: those with a draft row
         for (int v = 0; v < 5; v++) n += (double)c->verdict[0][v];
-        if (n == 0) fprintf(stderr, "no step has a draft row;\n    the log has what a draft would have to reach\n");
-        else
+        if (n == 0) {
+            fprintf(stderr, "no step has a draft row;\n    the log has what a draft would have to reach\n");
+        } else {
             fprintf(stderr, "%.1f%% (%.1f / %.1f / %.1f) of %.0f; covered %.1f%%\n", 100 * ratio((double)c->certified, n),
                     100 * ratio((double)c->verdict[0][HM_CERT_YES], n), 100 * ratio((double)c->verdict[1][HM_CERT_YES], n),
                     100 * ratio((double)c->verdict[2][HM_CERT_YES], n), n, 100 * ratio((double)c->covered, n));
+            print_vacuous((double)c->verdict[0][HM_CERT_VACUOUS], n);
+        }
         free(rule);
     }
     if (stamps->undecided)
@@ -161,10 +173,10 @@ static void print_claims(const struct hm_decode_options *o, const struct hm_stam
 }
 
 static void print_check(const struct hm_decode_options *o, const struct hm_check_result *r,
-                        const struct hm_session_counts *c)
+                        const struct hm_session_counts *c, double waited)
 {
     if (!o->check) return;
-    double plain = ratio((double)r->tokens, r->seconds), ours = ratio((double)c->tokens, c->seconds);
+    double plain = ratio((double)r->tokens, r->seconds), ours = ratio((double)c->tokens, c->seconds + waited);
     if (r->different == 0) {
         fprintf(stderr, "check      %llu tokens of %llu answers equal plain decoding\n", (unsigned long long)r->tokens,
                 (unsigned long long)r->compared);
@@ -196,12 +208,10 @@ static double log_bytes(const char *path)
     return total;
 }
 
-static void print_log(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps, double waited,
-                      bool interrupted)
+static void print_log(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps, bool interrupted)
 {
     if (stamps->counts) {
-        fprintf(stderr, "certify    %.2f s of processor time beside the decode, waited %.2f s after it\n", stamps->seconds,
-                waited);
+        fprintf(stderr, "certify    %.2f s of processor time, beside the decode and after it\n", stamps->seconds);
         if (o->keep_rows || o->hash_rows)
             fprintf(stderr, "hash       %.2f s of processor time, SHA-256 of the rows\n", stamps->hash_seconds);
         if (o->log) fprintf(stderr, "write      %.2f s of processor time, the log and its rows\n", stamps->write_seconds);
@@ -209,9 +219,14 @@ static void print_log(const struct hm_decode_options *o, const struct hm_stamp_s
                 (unsigned long long)stamps->filter_undecided);
     }
     if (!o->log) return;
-    fprintf(stderr, "log        %s, %.1f MB%s\n", o->log, 1e-6 * log_bytes(o->log), o->keep_rows ? " with its rows" : "");
+    double bytes = log_bytes(o->log);
+    bool large = bytes >= 999950; // prints as 1.0 MB
+    fprintf(stderr, "log        %s, %.1f %s%s\n", o->log, bytes * (large ? 1e-6 : 1e-3), large ? "MB" : "KB",
+            o->keep_rows ? " with its rows" : "");
     if (interrupted) fprintf(stderr, "           it ends where it was interrupted; what is there can be proved:\n");
-    else if (!o->keep_rows) fprintf(stderr, "           without rows it can be checked, not proved (--keep-rows):\n");
+    else if (!o->keep_rows) fprintf(stderr, "           without rows it can be checked, not proved (--keep-rows, or\n"
+                                              "           verify --replay --model DIR%s, which computes them again):\n",
+                                      o->draft ? " --draft DIR" : "");
     fprintf(stderr, "           hallmark verify %s%s\n", interrupted ? "--allow-truncated " : "", o->log);
 }
 
@@ -225,12 +240,15 @@ static void print_text(const struct hm_decode_options *o, const struct hm_model 
     else if (strcmp(o->drafter, "none") != 0) fprintf(stderr, ", drafter %s", o->drafter);
     fprintf(stderr, "\ntokens     %llu in %.2f s: %.1f tokens/s (prompt before that: %.2f s)\n",
             (unsigned long long)c->tokens, c->seconds, ratio((double)c->tokens, c->seconds), c->prefill_seconds);
+    if (stamps->counts)
+        fprintf(stderr, "           with the wait for certificates after them (%.2f s): %.1f tokens/s\n", waited,
+                ratio((double)c->tokens, c->seconds + waited));
     fprintf(stderr, "time       draft %.2f s, verify %.2f s, decide and certify %.2f s\n", c->draft_seconds, c->verify_seconds,
             c->seconds - c->draft_seconds - c->verify_seconds);
     print_rounds(c);
     print_claims(o, stamps);
-    print_check(o, check, c);
-    print_log(o, stamps, waited, interrupted);
+    print_check(o, check, c, waited);
+    print_log(o, stamps, interrupted);
 }
 
 hm_status hm_print_summary(const struct hm_decode_options *options, const struct hm_model *target,

@@ -4,8 +4,11 @@
 #include "certify/stamp.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { M_LARGEST = 1000000 };
 
 hm_status hm_flag_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
                         struct hm_error *err)
@@ -86,6 +89,12 @@ hm_status hm_flag_rule(const char *flag, const char *text, struct hm_rule *out, 
     return rc;
 }
 
+void hm_flag_warn_of_swapped(const char *flag, const char *text, const struct hm_rule *rule)
+{
+    if (hm_rule_looks_swapped(rule))
+        fprintf(stderr, "hallmark: warning: --%s %s: delta < eps: are the two swapped?\n", flag, text);
+}
+
 static hm_status twice(const char *flag, const char *text, struct hm_error *err)
 {
     return hm_fail(err, HM_USAGE, "--%s: \"%s\" was given twice", flag, text);
@@ -112,8 +121,10 @@ hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size
     uint64_t value = HM_M_TREE;
     if (*count == HM_MOST_M) return hm_fail(err, HM_USAGE, "--m: expected at most %d values", HM_MOST_M);
     hm_status rc = HM_OK;
-    if (!tree || strcmp(text, "tree") != 0)
-        rc = hm_flag_count(tree ? "m (or tree)" : "m", text, 1, 1000000, &value, err);
+    bool is_tree = tree && strcmp(text, "tree") == 0;
+    if (!is_tree && hm_flag_count("m", text, 1, M_LARGEST, &value, err))
+        rc = hm_fail(err, HM_USAGE, "--m: expected a whole number from 1 to %d%s, found \"%s\"", M_LARGEST,
+                     tree ? " or tree" : "", text);
     for (size_t i = 0; i < *count && !rc; i++)
         if (m[i] == value) rc = twice("m", text, err);
     if (!rc) m[(*count)++] = (uint32_t)value;

@@ -12,6 +12,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What --help says of the rules, at most 79 columns wide.
+#define HM_FLAG_RULES_HELP \
+    "Rules: a token of probability p is accepted when (p1 is the largest\n" \
+    "probability, H the entropy in nats; \"first\" by descending probability)\n" \
+    "  greedy               it is the first\n" \
+    "  additive:E           p >= p1 - E\n" \
+    "  multiplicative:A     p >= A p1\n" \
+    "  topm:M               it is among the first M\n" \
+    "  entropy:E,D          p >= E or p >= D exp(-H)\n" \
+    "  nucleus:P            it is among the first whose sum reaches P\n" \
+    "  topk-delta:K,D       it is among the first K and p >= p1 - D\n" \
+    "  topk-ratio:K,R       it is among the first K and p >= R p1\n" \
+    "  absolute:T           p >= T\n" \
+    "  regret:R             -ln p <= R, so regret:0 accepts only certainty\n"
+
 enum { HM_MOST_RULES = 16, HM_MOST_M = 16, HM_MOST_DIVERGENCES = 16 };
 
 hm_status hm_flag_count(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *out,
@@ -32,6 +47,9 @@ hm_status hm_flag_one_of(const char *flag, const char *text, const char *const *
 
 // A rule; the caller clears it when this succeeded.
 hm_status hm_flag_rule(const char *flag, const char *text, struct hm_rule *out, struct hm_error *err);
+
+// Warns on standard error of a rule, as it was typed, whose parameters look swapped: legal, but hardly ever meant.
+void hm_flag_warn_of_swapped(const char *flag, const char *text, const struct hm_rule *rule);
 
 // Lists that a repeated flag fills: the value must be new and there must be room.
 hm_status hm_flag_add_rule(const char *flag, const char *text, struct hm_rule rule[HM_MOST_RULES], size_t *count,

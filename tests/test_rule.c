@@ -46,7 +46,7 @@ static void spellings_are_canonical(void **state)
 
 static void bad_spellings_are_refused(void **state)
 {
-    static const char *const additive = "additive:EPS with 0 <= EPS < 1", *const topm = "topm:M with M >= 1";
+    static const char *const additive = "additive:EPS with 0 <= EPS < 1", *const topm = "topm:M with 1 <= M < 2^31";
     const char *const bad[][2] = {
         {"additive", additive},       {"additive:", additive},       {"additive:1", additive},
         {"additive:-1/10", additive}, {"additive:1/10,1", additive}, {"additive:nan", additive},
@@ -59,12 +59,12 @@ static void bad_spellings_are_refused(void **state)
         {"entropy:1", "entropy:EPS,DELTA with EPS > 0 and DELTA > 0"},
         {"nucleus:0", "nucleus:P with 0 < P <= 1"},
         {"nucleus:1.1", "nucleus:P with 0 < P <= 1"},
-        {"topk-delta:3", "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
-        {"topk-delta:0,1/2", "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
-        {"topk-delta:1/2,1/2", "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1"},
-        {"topk-ratio:3,0", "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
-        {"topk-ratio:3,1.5", "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
-        {"topk-ratio:1/2", "topk-ratio:K,R with K >= 1 and 0 < R <= 1"},
+        {"topk-delta:3", "topk-delta:K,DELTA with 1 <= K < 2^31 and 0 <= DELTA < 1"},
+        {"topk-delta:0,1/2", "topk-delta:K,DELTA with 1 <= K < 2^31 and 0 <= DELTA < 1"},
+        {"topk-delta:1/2,1/2", "topk-delta:K,DELTA with 1 <= K < 2^31 and 0 <= DELTA < 1"},
+        {"topk-ratio:3,0", "topk-ratio:K,R with 1 <= K < 2^31 and 0 < R <= 1"},
+        {"topk-ratio:3,1.5", "topk-ratio:K,R with 1 <= K < 2^31 and 0 < R <= 1"},
+        {"topk-ratio:1/2", "topk-ratio:K,R with 1 <= K < 2^31 and 0 < R <= 1"},
         {"absolute:0", "absolute:T with 0 < T <= 1"},
         {"absolute:1.001", "absolute:T with 0 < T <= 1"},
         {"absolute", "absolute:T with 0 < T <= 1"},

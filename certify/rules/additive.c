@@ -127,7 +127,7 @@ const struct hm_rule_ops hm_rule_additive = {
 const struct hm_rule_ops hm_rule_topk_delta = {
     .kind = HM_RULE_TOPK_DELTA,
     .name = "topk-delta",
-    .usage = "topk-delta:K,DELTA with K >= 1 and 0 <= DELTA < 1",
+    .usage = "topk-delta:K,DELTA with 1 <= K < 2^31 and 0 <= DELTA < 1",
     .counted = true,
     .rationals = 1,
     .zero = HM_END_CLOSED,

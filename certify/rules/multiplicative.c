@@ -63,7 +63,7 @@ const struct hm_rule_ops hm_rule_multiplicative = {
 const struct hm_rule_ops hm_rule_topk_ratio = {
     .kind = HM_RULE_TOPK_RATIO,
     .name = "topk-ratio",
-    .usage = "topk-ratio:K,R with K >= 1 and 0 < R <= 1",
+    .usage = "topk-ratio:K,R with 1 <= K < 2^31 and 0 < R <= 1",
     .counted = true,
     .rationals = 1,
     .zero = HM_END_OPEN,

@@ -27,7 +27,7 @@ void hm_topm_radius(struct hm_steps *s)
 const struct hm_rule_ops hm_rule_topm = {
     .kind = HM_RULE_TOPM,
     .name = "topm",
-    .usage = "topm:M with M >= 1",
+    .usage = "topm:M with 1 <= M < 2^31",
     .counted = true,
     .prefix = prefix,
     .radius = hm_topm_radius,
