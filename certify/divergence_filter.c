@@ -12,6 +12,7 @@
 struct terms {
     struct hm_row *p, *q;
     struct hm_ival a, rest, inverse, middle, eta;
+    bool between; // 0 < a < 1, which no double may show
 };
 
 // ln(W/w_top), sharp where the top holds nearly everything.
@@ -51,7 +52,7 @@ static bool terms_set(struct terms *t, struct hm_row *p, struct hm_row *q, mpq_s
     mpq_set_ui(other, 1, 1);
     mpq_sub(other, other, a);
     *t = (struct terms){.p = p, .q = q, .a = hm_ival_rational(a), .rest = hm_ival_rational(other),
-                        .inverse = inverse_temperature(p)};
+                        .inverse = inverse_temperature(p), .between = mpq_sgn(a) > 0 && mpq_sgn(other) > 0};
     mpq_clear(other);
     struct hm_ival log = log_ratio(p, q, t->inverse);
     t->middle = hm_ival_point(log.lo / 2 + log.hi / 2);
@@ -76,7 +77,7 @@ static struct hm_ival term(const struct terms *t, size_t i, struct hm_ival weigh
     struct hm_ival first = hm_ival_exp_excess(hm_ival_mul(r, t->rest));
     struct hm_ival second = hm_ival_mul(hm_ival_exp_excess(r), t->rest);
     struct hm_ival phi = hm_ival_sub(first, second);
-    if (t->a.lo > 0 && t->a.hi < 1) phi = hm_ival_neg(phi);
+    if (t->between) phi = hm_ival_neg(phi);
     return hm_ival_mul(weight, hm_ival_max(phi, hm_ival_point(0)));
 }
 
@@ -108,10 +109,9 @@ static struct hm_ival second_order(const struct terms *t)
 static bool power_between(struct hm_row *p, struct hm_row *q, const struct hm_power *power, struct hm_ival *out)
 {
     struct terms t;
-    bool between = mpq_sgn(power->a) > 0 && mpq_cmp_ui(power->a, 1, 1) < 0;
     if (!terms_set(&t, p, q, power->a)) return false;
     struct hm_ival e = hm_ival_mul(add_terms(&t), hm_ival_exp(hm_ival_mul(t.rest, t.eta)));
-    struct hm_ival log = hm_ival_log1p(hm_ival_add(between ? hm_ival_neg(e) : e, second_order(&t)));
+    struct hm_ival log = hm_ival_log1p(hm_ival_add(t.between ? hm_ival_neg(e) : e, second_order(&t)));
     *out = hm_ival_div(log, power->reversed ? hm_ival_neg(t.a) : hm_ival_neg(t.rest));
     return true;
 }

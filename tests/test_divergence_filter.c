@@ -2,6 +2,7 @@
 #include "tests/divergence_support.h"
 
 #include <mpfr.h>
+#include <string.h>
 
 enum { LARGEST = 8 };
 
@@ -88,6 +89,115 @@ static void the_filter_agrees(void **state)
     assert_true(2 * answered[0] > asked && 2 * answered[1] > asked);
 }
 
+// ln sum p^a q^(1-a) at 1024 bits, all exponents shifted by the top's: written anew, from the definition.
+static void reference(const float *l, const float *d, size_t n, mpq_srcptr order, bool reversed, mpfr_ptr out)
+{
+    enum { BITS = 1024 };
+    const float *first = reversed ? d : l, *second = reversed ? l : d;
+    mpfr_t sum[3], term, part;
+    mpq_t rest;
+    for (int i = 0; i < 3; i++) mpfr_init2(sum[i], BITS), mpfr_set_zero(sum[i], 1);
+    mpfr_inits2(BITS, term, part, (mpfr_ptr)0);
+    mpq_init(rest);
+    mpq_set_ui(rest, 1, 1);
+    mpq_sub(rest, rest, order);
+    for (size_t i = 0; i < n; i++) {
+        mpfr_set_flt(term, first[i], MPFR_RNDN);
+        mpfr_exp(part, term, MPFR_RNDN);
+        mpfr_add(sum[0], sum[0], part, MPFR_RNDN);
+        mpfr_mul_q(term, term, order, MPFR_RNDN);
+        mpfr_set_flt(part, second[i], MPFR_RNDN);
+        mpfr_mul_q(part, part, rest, MPFR_RNDN);
+        mpfr_add(term, term, part, MPFR_RNDN);
+        mpfr_set_flt(part, second[i], MPFR_RNDN);
+        mpfr_exp(part, part, MPFR_RNDN);
+        mpfr_add(sum[1], sum[1], part, MPFR_RNDN);
+        if (i == 0 || mpfr_greater_p(term, out)) mpfr_set(out, term, MPFR_RNDN); // the largest exponent
+    }
+    for (size_t i = 0; i < n; i++) {
+        mpfr_set_flt(term, first[i], MPFR_RNDN);
+        mpfr_mul_q(term, term, order, MPFR_RNDN);
+        mpfr_set_flt(part, second[i], MPFR_RNDN);
+        mpfr_mul_q(part, part, rest, MPFR_RNDN);
+        mpfr_add(term, term, part, MPFR_RNDN);
+        mpfr_sub(term, term, out, MPFR_RNDN);
+        mpfr_exp(term, term, MPFR_RNDN);
+        mpfr_add(sum[2], sum[2], term, MPFR_RNDN);
+    }
+    mpfr_log(term, sum[2], MPFR_RNDN);
+    mpfr_add(out, out, term, MPFR_RNDN);
+    mpfr_log(term, sum[0], MPFR_RNDN);
+    mpfr_mul_q(term, term, order, MPFR_RNDN);
+    mpfr_sub(out, out, term, MPFR_RNDN);
+    mpfr_log(term, sum[1], MPFR_RNDN);
+    mpfr_mul_q(term, term, rest, MPFR_RNDN);
+    mpfr_sub(out, out, term, MPFR_RNDN);
+    mpfr_div_q(out, out, rest, MPFR_RNDN);
+    mpfr_neg(out, out, MPFR_RNDN);
+    for (int i = 0; i < 3; i++) mpfr_clear(sum[i]);
+    mpfr_clears(term, part, (mpfr_ptr)0);
+    mpq_clear(rest);
+}
+
+// Orders with up to 40 digits: near 0, near 1 from both sides, huge, or any.
+static void hard_order(struct random *r, char text[96])
+{
+    char above[48] = "1", under[48] = "1";
+    size_t digits = 1 + below(r, 39), shape = below(r, 5);
+    char *zeros = shape == 3 ? above : under;
+    for (size_t i = 1; i <= digits; i++) zeros[i] = '0';
+    zeros[digits + 1] = 0;
+    if (shape == 1 || shape == 2) { // (10^n -+ 1)/10^n, or any in place of the 1
+        memcpy(above, under, sizeof above);
+        if (shape == 2) above[digits] = (char)('1' + below(r, 9));
+        for (size_t i = 0; shape == 1 && i <= digits; i++) above[i] = '9';
+        if (shape == 1) above[digits] = 0;
+    }
+    for (size_t i = 0; shape == 4 && i <= digits; i++) above[i] = (char)('1' + below(r, 9)), under[i] = (char)('1' + below(r, 9));
+    snprintf(text, 96, "%s/%s", above, under);
+}
+
+static void hard_orders_are_enclosed(void **state)
+{
+    (void)state;
+    struct random r = seeded("orders");
+    for (size_t n = 0; n < rounds(400); n++) {
+        float l[LARGEST], d[LARGEST];
+        char text[128], order[96];
+        size_t vocab = 2 + below(&r, LARGEST - 1), k = 1 + below(&r, vocab - 1), m = 1 + below(&r, vocab - k);
+        double spread = n % 3 ? 2 : 30, noise = n % 2 ? 0.5 : 1e-4;
+        for (size_t i = 0; i < vocab; i++) l[i] = (float)(spread * gauss(&r)), d[i] = l[i] + (float)(noise * gauss(&r));
+        hard_order(&r, order);
+        if (strcmp(order, "1/1") == 0) continue;
+        snprintf(text, sizeof text, "%s:%s", n % 4 < 2 ? "renyi" : "renyi-reverse", order);
+        struct hm_error err = {.message = ""};
+        struct hm_divergence divergence;
+        if (hm_divergence_parse(text, &divergence, &err)) continue; // equal to 1
+        struct hm_row *p = open_row(l, vocab, "1"), *q = open_row(d, vocab, "1");
+        struct hm_ival value, level;
+        struct hm_mpi exact;
+        mpfr_t truth;
+        bool good;
+        mpfr_init2(truth, 1024);
+        hm_mpi_init(&exact, 1024);
+        reference(l, d, vocab, divergence.order.value, divergence.kind == HM_DIVERGENCE_RENYI_REVERSE, truth);
+        if (mpfr_sgn(truth) < 0) mpfr_set_zero(truth, 1);
+        assert_int_equal(hm_divergence_between(&divergence, p, q, &value, &err), HM_OK);
+        if (mpfr_cmp_d(truth, value.lo) < 0 || mpfr_cmp_d(truth, value.hi) > 0 || !is_narrow(value))
+            fail_msg("%s: %.17g not in [%.17g, %.17g]", text, mpfr_get_d(truth, MPFR_RNDN), value.lo, value.hi);
+        assert_int_equal(hm_divergence_level(&divergence, p, k, m, &level, &err), HM_OK);
+        assert_int_equal(hm_divergence_level_at(&divergence, p, k, m, 1024, &exact, NULL, &good, &err), HM_OK);
+        if (!good || mpfr_cmp_d(exact.hi, level.lo) < 0 || mpfr_cmp_d(exact.lo, level.hi) > 0 || !is_narrow(level))
+            fail_msg("%s: level at k = %zu, m = %zu: %.17g not in [%.17g, %.17g]", text, k, m,
+                     mpfr_get_d(exact.lo, MPFR_RNDN), level.lo, level.hi);
+        mpfr_clear(truth);
+        hm_mpi_clear(&exact);
+        hm_divergence_clear(&divergence);
+        hm_row_close(p);
+        hm_row_close(q);
+    }
+}
+
 static int release_caches(void **state)
 {
     (void)state;
@@ -100,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_precisions_overlap),
         cmocka_unit_test(the_filter_agrees),
+        cmocka_unit_test(hard_orders_are_enclosed),
     };
     return cmocka_run_group_tests(tests, NULL, release_caches);
 }
