@@ -1,7 +1,7 @@
 // `hallmark bench rows`: what a certificate costs, by double enclosures and by plain MPFR, side by side in one run.
 //
 // The rows are made up, with the shape of a language model's: a bulk of unlikely tokens and a head of likely ones, from
-// from flat to peaked; the draft is the target with noise. One core does everything; the best of the repetitions counts,
+// flat to peaked; the draft is the target with noise. One core does everything; the best of the repetitions counts,
 // so the rows are in the cache, as a decoder that has just written them leaves them.
 #include "cli/bench.h"
 #include "cli/command.h"
