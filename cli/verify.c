@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/replay.h"
 
+#include "base/json.h"
 #include "certify/check/check.h"
 #include "certify/check/simple/simple.h"
 
@@ -55,8 +56,10 @@ static void usage(FILE *to)
           "  --allow-absent-rows  nor is a log whose row shards are gone; it is checked\n"
           "                       for consistency\n"
           "  --threads N          cores to use; all when absent\n"
-          "  --checker NAME       fast (the default), or simple: naive and short, for\n"
-          "                       those who want to read what they trust\n"
+          "  --checker NAME       fast (the default), or simple: short, for those who want\n"
+          "                       to read what they trust; naive and slow, seconds a step\n"
+          "                       at large vocabularies, on one core, without progress,\n"
+          "                       and it does not replay\n"
           "  --replay             compute rows again from the models instead of reading\n"
           "                       them, which also proves the prompt, with\n"
           "    --model DIR        the target's folder and\n"
@@ -84,6 +87,12 @@ static void print_string(const char *s)
     putchar('"');
 }
 
+// Does the log end before its end record?  A checker that stopped at a line has not seen the end.
+static bool is_cut(const struct hm_check_result *r)
+{
+    return r->truncated && r->kind != HM_CHECK_REFUTED && r->kind != HM_CHECK_UNREADABLE;
+}
+
 static void print_json(const char *path, const struct hm_check_result *r)
 {
     static const char *const kinds[] = {"proved", "consistent", "refuted", "undecided", "unreadable"};
@@ -91,7 +100,7 @@ static void print_json(const char *path, const struct hm_check_result *r)
     print_string(path);
     printf(",\"result\":\"%s\",\"exit\":%d,\"claims\":%" PRIu64 ",\"undecided\":%" PRIu64 ",\"steps\":%" PRIu64
            ",\"truncated\":%s,\"line\":",
-           kinds[r->kind], r->exit_code, r->claims, r->undecided, r->steps, r->truncated ? "true" : "false");
+           kinds[r->kind], r->exit_code, r->claims, r->undecided, r->steps, is_cut(r) ? "true" : "false");
     if (r->line)
         printf("%" PRIu64, r->line);
     else
@@ -150,13 +159,39 @@ static void check(const char *path, const struct arguments *a, struct hm_check_r
     if (watch.any) fputs("\r\033[K", stderr);
 }
 
+// Is it a log of an audit?  Such a log has no decoder. Only words depend on the answer.
+static bool is_audit(const char *path)
+{
+    enum { HEADER_MOST = 1 << 20 };
+    FILE *file = fopen(path, "re");
+    char *line = malloc(HEADER_MOST);
+    cJSON *header = NULL;
+    if (file && line && fgets(line, HEADER_MOST, file) && hm_json_parse(path, line, strlen(line), &header, NULL))
+        header = NULL;
+    bool audit = header && cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(header, "decoder"));
+    cJSON_Delete(header);
+    free(line);
+    if (file) fclose(file);
+    return audit;
+}
+
+// What the last line does not say: what a proof leaves out, how rows that are absent can be had.
+static void print_remark(enum hm_check_kind kind, bool audits, bool replayed)
+{
+    if (kind == HM_CHECK_PROVED && replayed)
+        puts("proved from the models; asserted only: names, tokenizer, text (docs/log.md)");
+    else if (kind == HM_CHECK_PROVED && audits)
+        puts("proved from the rows; asserted only: names and hashes of files (docs/log.md)");
+    else if (kind == HM_CHECK_PROVED)
+        puts("proved from the rows; asserted only: model names and hashes, prompt, text (docs/log.md)");
+    else if (kind == HM_CHECK_CONSISTENT && !audits && !replayed)
+        puts("rows recomputed from the models: verify --replay --model DIR [--draft DIR] LOG");
+}
+
 // The line that scripts read. path: the log it speaks of, NULL where that is plain.
-static void print_last_line(const struct hm_check_result *worst, uint64_t claims, const char *path, bool quiet,
-                            bool replayed)
+static void print_last_line(const struct hm_check_result *worst, uint64_t claims, const char *path)
 {
     if (worst->kind == HM_CHECK_PROVED) {
-        if (!quiet && replayed) puts("proved from the models; asserted only: names, tokenizer, text (docs/log.md)");
-        else if (!quiet) puts("proved from the rows; asserted only: model names and hashes, prompt, text (docs/log.md)");
         printf("hallmark: PROVED %" PRIu64 " claims\n", claims);
         return;
     }
@@ -178,6 +213,7 @@ static int verify(char **paths, int count, const struct arguments *a)
     struct hm_check_result worst = {0}, result;
     const char *worst_path = NULL;
     uint64_t claims = 0;
+    bool audits = true; // so far
     for (int i = 0; i < count; i++) {
         check(paths[i], a, &result);
         claims += result.claims;
@@ -189,11 +225,14 @@ static int verify(char **paths, int count, const struct arguments *a)
             worst = result;
             worst_path = paths[i];
         }
+        bool of_use = result.kind == HM_CHECK_PROVED || result.kind == HM_CHECK_CONSISTENT; // hence a file
+        audits = audits && of_use && is_audit(paths[i]);
         fflush(stdout);
     }
     bool of_a_line = worst.kind == HM_CHECK_REFUTED || worst.kind == HM_CHECK_UNREADABLE;
     bool name_it = of_a_line && (count > 1 || worst.line == 0); // line 0: the file itself
-    if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL, a->quiet, a->replay);
+    if (!a->json && !a->quiet) print_remark(worst.kind, audits, a->replay);
+    if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("hallmark: cannot write the result\n", stderr);
         return HM_EXIT_USAGE;
