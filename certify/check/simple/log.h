@@ -113,11 +113,13 @@ static double number(const cJSON *v, const char *key) { // a C99 hexadecimal flo
     return x;
 }
 
-static struct ends enclosure(const cJSON *object, const char *key, bool bound) { // bound: a lower one, below inf
+static struct ends enclosure(const cJSON *object, const char *key, bool bound) { // bound: only a lower one, [x, inf]
     const cJSON *v = pair(get(object, key, cJSON_Array), key);
     struct ends e = {number(v, key), number(v->next, key)};
     double width = e.hi - e.lo, larger = fmax(fabs(e.lo), fabs(e.hi));
     bool narrow = e.lo == e.hi || width <= 0x1p-60 || (!isinf(larger) && width <= 0x1p-30 * larger);
+    const char *large = "^(klr?|kl_[pq]+|star|hellinger|chi2.*|max|spread|renyi.*)$"; // where a large bound may stand
+    bound = bound || (!narrow && e.lo >= 0x1p28 && like(key, large));
     must(e.lo <= e.hi && (bound ? isinf(e.hi) && e.hi > 0 : narrow), key);
     return e;
 }
