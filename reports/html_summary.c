@@ -118,8 +118,10 @@ static void put_answer(struct hm_output *o, const struct hm_report *r)
     } else {
         hm_putf(o, ", no %s with a draft row is left uncertified", step);
     }
-    hm_putf(o, ". %s without a draft row.</p>\n",
-            hm_number_of(f->status[HM_TOKEN_NO_DRAFT], hm_report_noun(r)).text);
+    hm_put(o, ".");
+    if (f->status[HM_TOKEN_NO_DRAFT])
+        hm_putf(o, " %s without a draft row.", hm_number_of(f->status[HM_TOKEN_NO_DRAFT], hm_report_noun(r)).text);
+    hm_put(o, "</p>\n");
 }
 
 // Settings of the first log alone, where there are several.

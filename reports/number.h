@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { HM_NUMBER_SIZE = 48 };
+enum { HM_NUMBER_SIZE = 56 };
 
 // A formatted number is returned by value so that several fit one call: hm_number_down(x, 4).text
 struct hm_number {

@@ -1,44 +1,32 @@
 // Gathers theory.h's figures, record by record.
 #include "reports/theory.h"
 
+#include "bounds/ival_math.h"
+
 #include <math.h>
 
-// a + b, or a neighbour on the given side unless Knuth's error term says that the sum is exact: whole numbers stay
-// whole.
-static double add_toward(double a, double b, double side)
+void hm_sum_add(struct hm_sum *sum, struct hm_ival value)
 {
-    double sum = a + b, part = sum - a;
-    double error = (a - (sum - part)) + (b - part);
-    if (isnan(sum)) return side;         // inf - inf: nothing is known
-    if (isinf(a) || isinf(b)) return sum; // exact as well
-    return error == 0 ? sum : nextafter(sum, side); // an overflow's NaN is not 0
+    struct hm_ival now = sum->count ? hm_ival_add((struct hm_ival){sum->lo, sum->hi}, value) : value;
+    sum->lo = now.lo;
+    sum->hi = now.hi;
+    sum->count++;
 }
 
-// sum / count on the given side. The remainder tells where the quotient stands: both of its terms are multiples of the
-// least double, so that it is 0 only when the quotient is exact. Counts are below 2^53.
-static double divide_toward(double sum, uint64_t count, double side)
+// Counts are far below 2^53.
+static struct hm_ival mean(const struct hm_sum *sum)
 {
-    double n = (double)count, quotient = sum / n, remainder = fma(quotient, n, -sum);
-    if (isinf(sum) || remainder == 0) return sum == 0 ? 0 : quotient;
-    bool below = remainder < 0;
-    return below == (side < 0) ? quotient : nextafter(quotient, side);
+    return hm_ival_div((struct hm_ival){sum->lo, sum->hi}, hm_ival_point((double)sum->count));
 }
 
 double hm_sum_mean_lower(const struct hm_sum *sum)
 {
-    return divide_toward(sum->lo, sum->count, -INFINITY);
+    return mean(sum).lo;
 }
 
 double hm_sum_mean_upper(const struct hm_sum *sum)
 {
-    return divide_toward(sum->hi, sum->count, INFINITY);
-}
-
-void hm_sum_add(struct hm_sum *sum, struct hm_ival value)
-{
-    sum->lo = sum->count ? add_toward(sum->lo, value.lo, -INFINITY) : value.lo;
-    sum->hi = sum->count ? add_toward(sum->hi, value.hi, INFINITY) : value.hi;
-    sum->count++;
+    return mean(sum).hi;
 }
 
 // Certified by bounds below the levels: the same comparison, from the log's own enclosures.
@@ -132,11 +120,11 @@ double hm_theory_markov(const struct hm_claim_theory *t, double *at)
     double best = 1, n = (double)t->klf.count;
     *at = 0;
     if (!t->kl_pq.count) return best;
-    double mean = hm_sum_mean_upper(&t->kl_pq);
+    double most = hm_sum_mean_upper(&t->kl_pq);
     uint64_t under = t->klf.below;
     for (size_t bin = 0; bin <= HM_HISTOGRAM_BINS; bin++) {
         double s = hm_histogram_edge(bin), share = nextafter((double)under / n, INFINITY);
-        double bound = nextafter(share + nextafter(mean / s, INFINITY), INFINITY);
+        double bound = nextafter(share + nextafter(most / s, INFINITY), INFINITY);
         if (bound < best) best = bound, *at = s;
         if (bin < HM_HISTOGRAM_BINS) under += t->klf.bin[bin];
     }

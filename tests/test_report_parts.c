@@ -108,6 +108,66 @@ static void sums_enclose(void **state)
     assert_true(down.lo <= 1 && down.hi > 1);
 }
 
+// Means: outward where the division rounds, exact where it does not; the least double never stands for 0.
+static void means_are_exact_or_outward(void **state)
+{
+    (void)state;
+    struct hm_sum zero = {0}, one = {0}, third = {0}, far = {0};
+    for (int i = 0; i < 64; i++) {
+        hm_sum_add(&zero, (struct hm_ival){0, 0});
+        hm_sum_add(&one, (struct hm_ival){1, 1});
+    }
+    assert_true(hm_sum_mean_lower(&zero) == 0 && hm_sum_mean_upper(&zero) == 0);
+    assert_true(hm_sum_mean_lower(&one) == 1 && hm_sum_mean_upper(&one) == 1);
+    for (int i = 0; i < 3; i++) hm_sum_add(&third, (struct hm_ival){i == 0, i == 0});
+    double lower = hm_sum_mean_lower(&third), upper = hm_sum_mean_upper(&third);
+    assert_true(fma(lower, 3, -1) < 0 && fma(upper, 3, -1) > 0 && nextafter(lower, 1) == upper);
+    for (int i = 0; i < 3; i++) hm_sum_add(&far, (struct hm_ival){i, INFINITY});
+    assert_true(hm_sum_mean_lower(&far) == 1 && hm_sum_mean_upper(&far) == INFINITY);
+    uint64_t bits = 88172645463325252u;
+    for (int i = 0; i < 20000; i++) { // against the remainder of the division, for sums and counts of every size
+        bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
+        struct hm_sum any = {.count = 1 + (bits >> 8) % 100000};
+        any.lo = any.hi = ldexp((double)(bits >> (11 + bits % 40)), -50);
+        double n = (double)any.count, lo = hm_sum_mean_lower(&any), hi = hm_sum_mean_upper(&any);
+        if (!(fma(lo, n, -any.lo) <= 0 && fma(hi, n, -any.hi) >= 0 && hi <= nextafter(lo, INFINITY)))
+            fail_msg("%a / %g: %a .. %a", any.lo, n, lo, hi);
+        assert_true((lo == hi) == (fma(lo, n, -any.lo) == 0));
+    }
+}
+
+// No quantile lies outside the least and the largest value, which are exact.
+static void quantiles_stay_between_least_and_most(void **state)
+{
+    (void)state;
+    uint64_t bits = 362436069u;
+    for (int round = 0; round < 200; round++) {
+        static struct hm_histogram h;
+        h = (struct hm_histogram){0};
+        for (int i = 0; i <= round % 9; i++) {
+            bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
+            hm_histogram_add(&h, ldexp((double)(bits >> 11), -53 + (int)(bits % 90) - 65)); // past both ends as well
+        }
+        for (uint64_t rank = 0; rank < h.count; rank++) {
+            double lower = hm_histogram_lower(&h, rank), upper = hm_histogram_upper(&h, rank);
+            assert_true(h.least <= lower && lower <= upper && upper <= h.most);
+        }
+    }
+}
+
+static void words_follow_their_numbers(void **state)
+{
+    (void)state;
+    assert_string_equal(hm_number_of(1, "sequence").text, "1 sequence");
+    assert_string_equal(hm_number_of(0, "sequence").text, "0 sequences");
+    assert_string_equal(hm_number_of(1234, "row").text, "1,234 rows");
+    assert_string_equal(hm_number_of(UINT64_MAX, "accepted draft token").text,
+                        "18,446,744,073,709,551,615 accepted draft tokens");
+    assert_string_equal(hm_number_share(0, 5, 5).text, "all vacuous");
+    assert_string_equal(hm_number_share(0, 5, 4).text, "0.0%");
+    assert_string_equal(hm_number_share(0, 0, 0).text, "n/a");
+}
+
 static char *written(void (*write)(struct hm_output *, const char *), const char *text)
 {
     char path[] = "/tmp/hallmark-output-XXXXXX", *content;
@@ -185,6 +245,9 @@ int main(void)
                                        cmocka_unit_test(bounds_stay_bounds),
                                        cmocka_unit_test(histograms_bracket_quantiles),
                                        cmocka_unit_test(sums_enclose),
+                                       cmocka_unit_test(means_are_exact_or_outward),
+                                       cmocka_unit_test(quantiles_stay_between_least_and_most),
+                                       cmocka_unit_test(words_follow_their_numbers),
                                        cmocka_unit_test(text_is_inert),
                                        cmocka_unit_test(files_appear_whole_or_not_at_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
