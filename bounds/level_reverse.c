@@ -94,6 +94,52 @@ static void minus_log_rest(const struct hm_level_problem *p, struct hm_mpi *lost
     hm_mpi_clip_low(lost, 0);
 }
 
+// -ln of a share that weights do not show, all that is left being 2^28 nats and more below the top: ranks [from, to), `copies`
+// at the level x, and what is behind, which no token of the first n is below. Exponents relative to the largest of them.
+static void minus_log_remote(const struct hm_level_problem *p, const struct tied *t, size_t from, size_t to, size_t copies,
+                             size_t behind, struct hm_mpi *klr)
+{
+    const float *logits = p->weights->logits;
+    mpfr_prec_t precision = p->weights->precision;
+    struct hm_mpi u, shift, sum; // u, shift: (x - logit)/T
+    hm_mpi_init(&u, precision);
+    hm_mpi_init(&shift, precision);
+    hm_mpi_init(&sum, precision);
+    if (from < to) from_level(p, t, logits[p->tokens[from]], &shift);
+    if (mpfr_sgn(shift.lo) > 0) hm_mpi_set_ui(&shift, 0);
+    hm_mpi_exp(&sum, &shift);
+    hm_mpi_mul_ui(&sum, &sum, copies);
+    for (size_t i = from; i < to + (behind > 0); i++) {
+        float l = logits[p->tokens[i < to ? i : p->k + p->m - 1]];
+        if (l == -INFINITY) continue;
+        from_level(p, t, l, &u);
+        hm_mpi_sub(&u, &shift, &u);
+        if (i < to && l == logits[p->tokens[from]] && !mpfr_zero_p(shift.lo)) hm_mpi_set_ui(&u, 0);
+        hm_mpi_exp(&u, &u);
+        if (i == to) {
+            hm_mpi_mul_ui(&u, &u, behind);
+            mpfr_set_zero(u.lo, 1);
+        }
+        hm_mpi_add(&sum, &sum, &u);
+    }
+    hm_mpi_log(&sum, &sum);
+    hm_mpi_sub(&shift, &shift, &sum);
+    from_level(p, t, p->top, &u);
+    hm_mpi_sub(&shift, &shift, &u);
+    hm_mpi_log(&sum, p->total);
+    hm_mpi_add(&shift, &shift, &sum);
+    hm_mpi_meet(klr, &shift);
+    hm_mpi_clear(&u);
+    hm_mpi_clear(&shift);
+    hm_mpi_clear(&sum);
+}
+
+// Is it the distance that makes it wide, not its being small?
+static bool remote(const struct hm_mpi *klr)
+{
+    return !hm_mpi_narrow(klr) && mpfr_cmp_ui(klr->lo, 1) > 0;
+}
+
 // Some p_s = 0 in S: the level is 0, A is given up whole.
 static void no_level(const struct hm_level_problem *p, struct hm_level_values *out)
 {
@@ -117,6 +163,12 @@ static void no_level(const struct hm_level_problem *p, struct hm_level_values *o
     minus_log_rest(p, &lost);
     hm_mpi_meet(&out->klr, &lost);
     hm_mpi_clear(&lost);
+    if (!remote(&out->klr)) return;
+    struct tied first = {.a = 1};
+    mpfr_init2(first.sum, EXACT);
+    mpfr_set_flt(first.sum, p->weights->logits[p->tokens[kept]], MPFR_RNDN);
+    minus_log_remote(p, &first, kept, n, 0, 0, &out->klr);
+    mpfr_clear(first.sum);
 }
 
 // (1 - Z) W = G sum over T' of (e^-u - 1 + u), for when -ln Z is too small to be read off Z. Tokens farther than 2^20
@@ -176,7 +228,8 @@ void hm_level_reverse(const struct hm_level_problem *p, struct hm_level_values *
     add_weights(p, t.a, n - t.s, &out->klr);
     hm_mpi_add(&out->klr, &out->klr, p->tail);
     minus_log_share(p, &out->klr);
-    if (!hm_mpi_narrow(&out->klr)) improve(p, &t, &g, &out->klr);
+    if (remote(&out->klr)) minus_log_remote(p, &t, t.a, n - t.s, t.a + t.s, p->support - n, &out->klr);
+    else if (!hm_mpi_narrow(&out->klr)) improve(p, &t, &g, &out->klr);
     mpfr_clear(t.sum);
     hm_mpi_clear(&g);
     hm_mpi_clear(&log_total);

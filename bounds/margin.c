@@ -61,10 +61,51 @@ static void kept_mass(const struct hm_level_problem *p, struct hm_mpi *out)
     hm_mpi_clear(&term);
 }
 
+// ln of the same share where all but the k tied tokens of the top are remote: w_(k+1) (k + sum of e^(l_i - l_(k+1))/T over
+// the tokens behind the k), relative to w_(k+1).
+static void log_kept_remote(const struct hm_level_problem *p, struct hm_mpi *out)
+{
+    const float *logits = p->weights->logits;
+    float next = logits[p->tokens[p->k]];
+    mpfr_prec_t precision = p->weights->precision;
+    struct hm_mpi sum, term;
+    mpfr_t difference;
+    mpfr_init2(difference, 288);
+    hm_mpi_init(&sum, precision);
+    hm_mpi_init(&term, precision);
+    hm_mpi_set_ui(&sum, p->k);
+    for (size_t i = 0; i < p->weights->count; i++) {
+        if (logits[i] > next || logits[i] == -INFINITY) continue;
+        mpfr_set_flt(difference, logits[i], MPFR_RNDN);
+        mpfr_sub_d(difference, difference, next, MPFR_RNDN); // exact
+        mpfr_div_q(term.lo, difference, p->temperature, MPFR_RNDD);
+        mpfr_div_q(term.hi, difference, p->temperature, MPFR_RNDU);
+        hm_mpi_exp(&term, &term);
+        hm_mpi_add(&sum, &sum, &term);
+    }
+    hm_mpi_div(&sum, &sum, p->total);
+    hm_mpi_log(&sum, &sum);
+    mpfr_set_flt(difference, next, MPFR_RNDN);
+    mpfr_sub_d(difference, difference, p->top, MPFR_RNDN);
+    mpfr_div_q(term.lo, difference, p->temperature, MPFR_RNDD);
+    mpfr_div_q(term.hi, difference, p->temperature, MPFR_RNDU);
+    hm_mpi_add(out, &sum, &term);
+    mpfr_clear(difference);
+    hm_mpi_clear(&sum);
+    hm_mpi_clear(&term);
+}
+
 // psi(v) = (1+v) ln(1+v) - v = v^2/2 - ..., written (1+v) ln(1+v) - v with ln(1+v) given; >= 0.
 static void psi(const struct hm_mpi *v, const struct hm_mpi *one_plus, const struct hm_mpi *log, struct hm_mpi *out)
 {
-    hm_mpi_mul(out, one_plus, log);
+    bool maybe_none = mpfr_sgn(one_plus->lo) <= 0 && mpfr_cmp_d(one_plus->hi, 0.25) < 0;
+    if (maybe_none) { // x ln x falls from 0 up to x = 1/e; the product of the two enclosures would be the whole line
+        mpfr_log(out->lo, one_plus->hi, MPFR_RNDD);
+        mpfr_mul(out->lo, out->lo, one_plus->hi, MPFR_RNDD);
+        mpfr_set_zero(out->hi, 1);
+    } else {
+        hm_mpi_mul(out, one_plus, log);
+    }
     hm_mpi_sub(out, out, v);
     hm_mpi_clip_low(out, 0);
 }
@@ -107,6 +148,8 @@ void hm_margin_bounds(const struct hm_level_problem *p, struct hm_margin_values 
         hm_mpi_div(&kept, &kept, p->total);
         if (mpfr_cmp_d(down.lo, -0.5) > 0) hm_mpi_log1p(&log_kept, &down);
         else hm_mpi_log(&log_kept, &kept);
+        bool tied = logits[last] == p->top && logits[next] != -INFINITY;
+        if (tied && !hm_mpi_narrow(&log_kept)) log_kept_remote(p, &log_kept);
         psi(&down, &kept, &log_kept, &term); // m psi(-k y)
         hm_mpi_mul_ui(&term, &term, m);
         hm_mpi_add(&out->klf, &out->klf, &term);

@@ -220,6 +220,51 @@ static void margins_are_sharp(void **state)
     }
 }
 
+// Closed forms: 0, -L; 0, 0, -L, -L; and an empty token that makes the level 0.
+static void remote_tokens_have_closed_forms(void **state)
+{
+    (void)state;
+    static const float lengths[] = {2.5e8f, 3e8f, 1e9f, 1e20f, 3e38f};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        float far = -lengths[i];
+        double L = lengths[i], ulps = L * 1e-14;
+        struct hm_margin g;
+        struct hm_level v = level_of((float[]){0, far}, 2, 1, 1, &g);
+        assert_near(v.klr, L / 2 - log(2), ulps);
+        assert_near(g.klr, L / 2 - log(2), ulps);
+        assert_near(g.klf, log(2), 1e-14);
+        v = level_of((float[]){0, 0, far, far}, 4, 2, 1, &g);
+        assert_near(v.klr, L / 3 - log(1.5), ulps);
+        assert_near(g.klr, (L - log(2) - 2 * log(1.5)) / 3, ulps);
+        v = level_of((float[]){0, far, far, -INFINITY}, 4, 1, 3, NULL);
+        assert_near(v.klr, L - log(2), ulps);
+    }
+}
+
+// Tokens 2^28 nats and more below the top: every figure is narrow.
+static void remote_tokens_leave_narrow_figures(void **state)
+{
+    (void)state;
+    static const float far[] = {0, 0, -1, -700, -15000, -3e8f, -3e8f, -1e9f, -1e20f, -1e38f, -3.4e38f, -INFINITY};
+    static const char *const temperatures[] = {"1", "1/100000", "7/10"};
+    struct random r = seeded("remote");
+    for (size_t n = 0; n < test_count(60, 300, 3000); n++) {
+        enum { MOST = 8 };
+        float l[MOST];
+        size_t vocab = 2 + below(&r, MOST - 1), k = 1 + below(&r, vocab - 1), m = 1 + below(&r, vocab - k);
+        for (size_t i = 0; i < vocab; i++) l[i] = i ? far[below(&r, sizeof far / sizeof *far)] : 0;
+        struct hm_row *row = open_row(l, vocab, temperatures[n % 3]);
+        struct hm_level v;
+        struct hm_margin g;
+        struct hm_error err = {.message = ""};
+        if (hm_level_make(row, k, m, &v, &g, &err)) fail_msg("%s", err.message);
+        struct hm_ival all[] = {v.klf, v.klr, v.tv, v.level_f, v.level_r, g.gap, g.klf, g.klr, g.tv};
+        for (size_t i = 0; i < 9; i++)
+            if (!is_narrow(all[i])) fail_msg("row %zu, k %zu, m %zu: %zu: [%g, %g]", n, k, m, i, all[i].lo, all[i].hi);
+        hm_row_close(row);
+    }
+}
+
 static int release_caches(void **state)
 {
     (void)state;
@@ -230,6 +275,8 @@ static int release_caches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(remote_tokens_have_closed_forms),
+        cmocka_unit_test(remote_tokens_leave_narrow_figures),
         cmocka_unit_test(greedy_against_one_has_a_closed_form),
         cmocka_unit_test(nothing_accepted_gives_zero),
         cmocka_unit_test(too_few_rejected_tokens_are_vacuous),
