@@ -2,6 +2,7 @@
 #include "certify/check/math.h"
 #include "tests/test_check_support.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -239,9 +240,119 @@ static void no_level_without_a_level(void **state)
     }
 }
 
+static void numbers_are_those_of_json(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"0", "-0", "1e-05", "1E-05", "-1e05", "1.5e+007", "0.001", "-0.0e-00", "\"-01\""};
+    static const char *const bad[] = {"01", "-01", "00", "-00.5", "01e5"};
+    static const char *const forms[] = {"%s", "[%s]", "{\"a\":%s}", "[1,%s]", "[1, %s]"};
+    char text[64];
+    for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++) {
+        for (size_t i = 0; i < sizeof good / sizeof good[0] + sizeof bad / sizeof bad[0]; i++) {
+            bool fine = i < sizeof good / sizeof good[0];
+            struct test_log *log = test_log_read("greedy");
+            snprintf(text, sizeof text, forms[j], fine ? good[i] : bad[i - sizeof good / sizeof good[0]]);
+            cJSON_DeleteItemFromObjectCaseSensitive(log->line[0], "run");
+            cJSON_AddRawToObject(log->line[0], "run", text);
+            expect(log, 0, fine ? 0 : 2, fine ? "PROVED " : "leading zero");
+        }
+    }
+    struct test_log *log = test_log_read("greedy");
+    cJSON_DeleteItemFromObjectCaseSensitive(log->line[0], "hallmark");
+    cJSON_AddRawToObject(log->line[0], "hallmark", "1e00");
+    expect(log, 0, 0, "PROVED ");
+}
+
+static void laws_have_a_limit(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 2; which++) {
+        struct test_log *log = test_log_read("greedy");
+        cJSON *laws = cJSON_AddArrayToObject(log->line[0], "laws");
+        cJSON_AddItemToArray(laws, cJSON_CreateString(which ? "topk" : "iid"));
+        cJSON_AddItemToArray(member(log->line[0], "m"), cJSON_CreateNumber(1025));
+        expect(log, 0, 2, "line 1: m: expected at most 1024 where there are laws, found 1025");
+    }
+}
+
+// Gives the first of an object's divergences, if it has some, another name.
+static cJSON *rename_first(cJSON *object, const char *name)
+{
+    cJSON *all = cJSON_GetObjectItemCaseSensitive(object, "divergences");
+    if (all) cJSON_AddItemToObject(all, name, cJSON_DetachItemViaPointer(all, all->child));
+    return all;
+}
+
+static void long_names_are_not_cut(void **state)
+{
+    (void)state;
+    const char *name = "renyi:1000000000000000000000000000000000000001/1000000000000000000000000000000000000003";
+    char message[256];
+    struct hm_check_result result;
+    struct test_log *log = test_log_read("divergences");
+    cJSON *header = member(log->line[0], "divergences"), *claim, *wrong = NULL;
+    cJSON_DeleteItemFromArray(header, 0);
+    cJSON_AddItemToArray(header, cJSON_CreateString(name));
+    test_log_refresh(log, 0);
+    for (size_t i = 1; i < log->count; i++) {
+        rename_first(log->line[i], name);
+        cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"))
+        {
+            cJSON *all = rename_first(claim, name);
+            if (!all || wrong) continue;
+            wrong = member(all, name);
+            cJSON_ReplaceItemInObjectCaseSensitive(wrong, "star", cJSON_CreateString("wrong"));
+        }
+        test_log_refresh(log, i);
+    }
+    test_drop_rows();
+    test_log_write(log, test_path("hostile.jsonl"), -1);
+    hm_check_log(test_path("hostile.jsonl"), NULL, &result);
+    snprintf(message, sizeof message, "divergences.%s.star: expected an array", name);
+    if (result.exit_code != 2 || !strstr(result.message, message))
+        fail_msg("expected \"%s\", found \"%s\"", message, result.message);
+    test_log_free(log);
+}
+
+// Twice the lower bound of a radius is more than its construction proves.
+static void a_larger_radius_is_refuted(void **state)
+{
+    (void)state;
+    int changed = 0;
+    for (int which = 0; which < test_log_count && changed < 30; which++) {
+        struct test_log *log = test_log_read(test_logs[which]);
+        size_t count = log->count;
+        test_log_free(log);
+        for (size_t i = 1; i < count && changed < 30; i++)
+            for (int j = 0;; j++) {
+                log = test_log_read(test_logs[which]);
+                cJSON *claim = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"), j);
+                cJSON *radius = cJSON_GetObjectItemCaseSensitive(claim, "radius"), *lower = cJSON_GetArrayItem(radius, 0);
+                bool bound = radius && strcmp(cJSON_GetArrayItem(radius, 1)->valuestring, "inf") == 0;
+                double value = bound ? strtod(lower->valuestring, NULL) : 0;
+                bool done = !claim;
+                if (value > 0 && value < HUGE_VAL) {
+                    char text[64];
+                    snprintf(text, sizeof text, "%a", 2 * value);
+                    cJSON_ReplaceItemInArray(radius, 0, cJSON_CreateString(text));
+                    changed++;
+                    expect(log, i, 1, "radius: expected a lower bound of the decision's radius");
+                } else {
+                    test_log_free(log);
+                }
+                if (done) break;
+            }
+    }
+    assert_true(changed > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_those_of_json),
+        cmocka_unit_test(laws_have_a_limit),
+        cmocka_unit_test(long_names_are_not_cut),
+        cmocka_unit_test(a_larger_radius_is_refuted),
         cmocka_unit_test(m_has_a_limit),
         cmocka_unit_test(a_parent_is_not_cut_to_an_int),
         cmocka_unit_test(names_are_told_apart_by_case),

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000, TOP_LIMIT = 4096, COLDEST = 100000 };
+enum { VOCAB_LIMIT = 1 << 20, M_LIMIT = 1000000, LAW_LIMIT = 1024, TOP_LIMIT = 4096, COLDEST = 100000 };
 
 static void rational(struct ck *c, const cJSON *object, const char *key, mpq_t out)
 {
@@ -130,6 +130,9 @@ static void laws(struct ck *c, struct ck_header *h, const cJSON *line)
         }
         h->laws[which] = true;
     }
+    for (int i = 0; i < h->m_count; i++) // each proposal costs a pass over the row
+        if ((h->laws[0] || h->laws[1]) && h->m[i] > LAW_LIMIT)
+            ck_unreadable(c, "m", "expected at most %d where there are laws, found %lld", LAW_LIMIT, (long long)h->m[i]);
 }
 
 // What an audit's header must say, as there is no decoding in it.

@@ -112,8 +112,10 @@ static const char *scan(const char *text, size_t size)
             if (++depth > DEPTH_LIMIT) return "values nested too deeply";
         } else if (b == '}' || b == ']') {
             depth--;
-        } else if (b == '0' && i > 0 && strchr("[{,:- ", text[i - 1]) && isdigit((unsigned char)text[i + 1])) {
-            return "a number with a leading zero";
+        } else if (b == '-' || isdigit(b)) { // a number, whose exponent may begin with zeros
+            const char *first = &text[i + (b == '-')];
+            if (first[0] == '0' && isdigit((unsigned char)first[1])) return "a number with a leading zero";
+            i += strspn(text + i, "0123456789+-.eE") - 1;
         }
     }
     return NULL;

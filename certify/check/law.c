@@ -184,6 +184,79 @@ static void supports(const struct ck_math *m, size_t k, bool *within, bool *neve
     }
 }
 
+// Two uniform rows: how many tokens outside A, and in A, have p alone, q alone, both; and the law in rationals.
+struct flat {
+    size_t p[2], q[2], both[2];
+    mpq_t per_p, per_q; // what a token has
+    mpq_t c, z, y, r, sum, t[2];
+};
+
+// Sum over a set of (p - c q)^+, or of (c q - p)^+, is added to out.
+static void flat_excess(struct flat *f, int which, mpq_srcptr c, bool of_p, mpq_t out)
+{
+    mpq_mul(f->t[0], c, f->per_q);
+    mpq_set_ui(f->t[1], of_p ? f->p[which] : f->q[which], 1);
+    mpq_mul(f->t[1], f->t[1], of_p ? f->per_p : f->t[0]);
+    mpq_add(out, out, f->t[1]);
+    mpq_sub(f->t[0], of_p ? f->per_p : f->t[0], of_p ? f->t[0] : f->per_p);
+    if (mpq_sgn(f->t[0]) <= 0) return;
+    mpq_set_ui(f->t[1], f->both[which], 1);
+    mpq_mul(f->t[0], f->t[0], f->t[1]);
+    mpq_add(out, out, f->t[0]);
+}
+
+// False when a rational grows too long to be one of few bits, as one must be that intervals cannot prove.
+static bool flat_law(struct flat *f, size_t m, bool within)
+{
+    enum { LONGEST = 1 << 14 };
+    mpq_set_ui(f->z, 1, 1);
+    mpq_set_ui(f->r, 1, 1);
+    if (within) mpq_set_ui(f->sum, 1, 1);
+    for (size_t j = 0; j < m && !within && mpq_sgn(f->r) > 0; j++) {
+        mpq_add(f->sum, f->sum, f->r);
+        mpq_add(f->c, f->c, f->z);
+        mpq_div(f->r, f->r, f->z);
+        mpq_set_ui(f->z, 0, 1);
+        for (int which = 0; which < 2; which++) flat_excess(f, which, f->c, true, f->z);
+        mpq_neg(f->y, f->y); // the one before
+        flat_excess(f, 0, f->c, false, f->y);
+        mpq_mul(f->r, f->r, f->y);
+        mpq_set_ui(f->y, 0, 1);
+        flat_excess(f, 0, f->c, false, f->y);
+        if (mpz_sizeinbase(mpq_denref(f->r), 2) > LONGEST || mpz_sizeinbase(mpq_denref(f->c), 2) > LONGEST)
+            return false;
+    }
+    mpq_set_ui(f->t[0], 1, 1);
+    mpq_sub(f->t[0], f->t[0], f->r);
+    mpq_swap(f->t[0], f->r); // accept
+    if (within) mpq_set_ui(f->r, 1, 1);
+    mpq_set_ui(f->y, 0, 1);
+    flat_excess(f, 1, f->sum, false, f->y); // e
+    return true;
+}
+
+// Exact where both rows are uniform (theory.md §8).
+static bool find_flat(struct ck_math *m, const struct ck_ask *ask, bool within, struct iv *accept, struct iv *e)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    struct flat f = {0};
+    if (!ck_uniform(p) || !ck_uniform(q)) return false;
+    for (size_t j = 0; j < m->vocab; j++) {
+        bool in_p = j < p->finite, in_q = q->class_of[p->order[j]] < q->classes;
+        (in_p && in_q ? f.both : in_p ? f.p : f.q)[j < ask->k] += in_p || in_q;
+    }
+    mpq_inits(f.per_p, f.per_q, f.c, f.z, f.y, f.r, f.sum, f.t[0], f.t[1], NULL);
+    mpq_set_ui(f.per_p, 1, p->finite);
+    mpq_set_ui(f.per_q, 1, q->finite);
+    bool known = flat_law(&f, ask->m, within);
+    if (known) {
+        iv_set_q(accept, f.r);
+        iv_set_q(e, f.y);
+    }
+    mpq_clears(f.per_p, f.per_q, f.c, f.z, f.y, f.r, f.sum, f.t[0], f.t[1], NULL);
+    return known;
+}
+
 // accept and e of m independent proposals.
 static bool find_iid(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *accept, struct iv *e)
 {
@@ -193,6 +266,7 @@ static bool find_iid(struct ck_math *m, int level, const struct ck_ask *ask, str
     if (ck_same_law(m)) return true;
     supports(m, ask->k, &within, &never);
     iv_point(accept, within);
+    if (!never && find_flat(m, ask, within, accept, e)) return true;
     if (never || (!within && level > 0 && ask->m > ((size_t)1 << 28) / m->vocab)) return never;
     struct law l;
     struct iv v[7]; // c, Z, Y, next Z and Y, R, sigma
@@ -213,7 +287,12 @@ static bool find_iid(struct ck_math *m, int level, const struct ck_ask *ask, str
         iv_mul(&v[5], &v[5], &v[2]);
         iv_set(&v[1], &v[3]);
         iv_set(&v[2], &v[4]);
-        if (!(mpfr_sgn(v[1].lo) > 0)) ok = ok && j + 1 == ask->m; // Z is positive: more precision tells
+        if (!(mpfr_sgn(v[1].lo) > 0)) { // Z is positive, but nothing is divided by it: R only falls from here on
+            mpfr_set_zero(v[5].lo, 1);
+            iv_scale(&v[2], &v[5], ask->m - j - 1);
+            iv_add(&v[6], &v[6], &v[2]);
+            break;
+        }
     }
     if (!within) {
         iv_point(accept, 1);

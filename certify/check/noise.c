@@ -161,23 +161,27 @@ static void extreme_term(const struct iv *z, bool least, struct iv *t, struct iv
         return;
     }
     iv_min(out, &t[6]);
-    // The bottom -e^(-1-v) lies within the range when |1 + v| < s, and below both ends wherever it lies.
+    // The bottom -e^(-1-v) lies within the range when |1 + v| <= s, and below both ends wherever it lies.
     iv_point(&t[6], 1);
     iv_add(&t[6], &t[6], &t[5]);
     mpfr_t far;
     mpfr_init2(far, mpfr_get_prec(out->lo));
     mpfr_neg(far, t[0].hi, MPFR_RNDN);
     bool outside = mpfr_greaterequal_p(t[6].lo, t[0].hi) || mpfr_lessequal_p(t[6].hi, far);
+    mpfr_neg(far, t[0].lo, MPFR_RNDN);
+    bool inside = mpfr_lessequal_p(t[6].hi, t[0].lo) && mpfr_greaterequal_p(t[6].lo, far);
     mpfr_clear(far);
     if (outside) return;
     iv_negate(&t[6]);
     iv_exp(&t[6], &t[6]);
     iv_negate(&t[6]);
     mpfr_min(out->lo, out->lo, t[6].lo, MPFR_RNDD);
+    if (inside) mpfr_min(out->hi, out->hi, t[6].hi, MPFR_RNDU);
 }
 
-// Does the delta branch of entropy hold (or fail) for every noise up to eta?  theory.md §6: one sum has a sign.
-static bool branch_is_stable(struct ck_math *m, int level, const struct ck_ask *ask, double eta, bool holds)
+// Does the delta branch of entropy hold (or fail) for every noise up to eta?  theory.md §6: one sum has a sign. NO: it has
+// the other one, and so nothing is proved at this noise or above.
+static enum answer branch_is_stable(struct ck_math *m, int level, const struct ck_ask *ask, double eta, bool holds)
 {
     const struct ck_dist *d = ck_dist(m, CK_TARGET, level);
     const struct ck_row *r = d->row;
@@ -214,12 +218,14 @@ static bool branch_is_stable(struct ck_math *m, int level, const struct ck_ask *
     iv_mul(&v[1], &v[1], &v[2]);
     iv_add(&v[3], &v[3], &v[1]);
     bool proved = holds ? mpfr_sgn(v[3].hi) <= 0 : mpfr_sgn(v[3].lo) > 0;
+    bool not_so = holds ? mpfr_sgn(v[3].lo) > 0 : mpfr_sgn(v[3].hi) <= 0;
     iv_clears(t, 7);
     iv_clears(v, 4);
-    return proved;
+    return proved ? YES : not_so ? NO : OPEN;
 }
 
-// The branches of entropy: accepted, one that accepts must be stable; rejected, both.
+// The branches of entropy: accepted, one that accepts must be stable; rejected, both. A bound that this construction
+// does not prove is refused: docs/log.md `radius`.
 static enum answer entropy_at_least(struct ck_math *m, int level, const struct ck_ask *ask, double lo, struct iv *t)
 {
     const struct ck_row *r = &m->row[0];
@@ -228,9 +234,12 @@ static enum answer entropy_at_least(struct ck_math *m, int level, const struct c
     if (mpq_sgn(ask->rule->a) == 0 || mpq_sgn(ask->rule->b) == 0 || rank >= r->finite) return YES; // whatever the noise
     ck_odds_radius(m, level, ask, t);
     if (!in) iv_negate(t);
-    bool eps = mpfr_cmp_d(t->lo, lo) >= 0;
-    bool delta = (in || eps) && branch_is_stable(m, level, ask, lo, in);
-    return (in ? eps || delta : eps && delta) ? YES : OPEN;
+    enum answer eps = mpfr_cmp_d(t->lo, lo) >= 0 ? YES : mpfr_cmp_d(t->hi, lo) < 0 ? NO : OPEN;
+    enum answer decided = in ? YES : NO; // by the branch at hand, whatever the other one does
+    if (eps == decided) return decided;
+    enum answer delta = branch_is_stable(m, level, ask, lo, in);
+    if (delta == decided) return decided;
+    return eps == OPEN || delta == OPEN ? OPEN : eps;
 }
 
 // Of the conditions that reject x, one alone must hold it for so long.

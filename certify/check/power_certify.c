@@ -42,6 +42,56 @@ static bool is_max_tie(struct ck_math *m, const struct ck_ask *ask)
     return same;
 }
 
+// The exact root of a rational, where there is one.
+static bool root(mpq_t r, mpq_srcptr of, unsigned long degree)
+{
+    return mpz_root(mpq_numref(r), mpq_numref(of), degree) != 0 && mpz_root(mpq_denref(r), mpq_denref(of), degree) != 0;
+}
+
+static void power(mpq_t r, mpq_srcptr of, unsigned long n)
+{
+    mpz_pow_ui(mpq_numref(r), mpq_numref(of), n);
+    mpz_pow_ui(mpq_denref(r), mpq_denref(of), n);
+}
+
+// Two uniform rows, a > 0: the sum of p^a q^(1-a) is Z^a if  common Q^(a-1) = [b + c x^(1/a)]^a,  with P and Q the
+// sizes of the supports, b the tokens of p outside the tied set, c those in it and x the share of A in c. With a = u/v
+// that is  b + c (x^v)^(1/u) = (common^v Q^(u-v))^(1/u): a rational and a root of one add up to a root of a rational
+// only where both roots are rational (§8).
+static bool is_uniform_tie(const struct ck_uniform *u, mpq_srcptr order)
+{
+    enum { LARGEST = 256 };
+    if (mpz_cmp_ui(mpq_numref(order), LARGEST) > 0 || mpz_cmp_ui(mpq_denref(order), LARGEST) > 0) return false;
+    unsigned long up = mpz_get_ui(mpq_numref(order)), down = mpz_get_ui(mpq_denref(order)), b = u->p - u->a;
+    if (u->common == 0 || (up > down && u->common < u->p)) return false;
+    mpq_t x, y, t;
+    mpq_inits(x, y, t, NULL);
+    mpq_set_ui(t, u->a, u->a + u->s);
+    mpq_canonicalize(t);
+    power(x, t, down);
+    mpq_set_ui(t, u->common, 1);
+    power(y, t, down);
+    mpq_set_ui(t, u->q, 1);
+    power(t, t, up > down ? up - down : down - up);
+    if (up < down) mpq_inv(t, t);
+    mpq_mul(y, y, t);
+    bool tie = true;
+    if (b == 0) { // of the powers themselves
+        mpq_set_ui(t, u->a + u->s, 1);
+        power(t, t, up);
+        mpq_mul(x, x, t);
+    } else {
+        tie = root(x, x, up) && root(y, y, up);
+        mpq_set_ui(t, u->a + u->s, 1);
+        mpq_mul(x, x, t);
+        mpq_set_ui(t, b, 1);
+        mpq_add(x, x, t);
+    }
+    tie = tie && mpq_equal(x, y) != 0;
+    mpq_clears(x, y, t, NULL);
+    return tie;
+}
+
 // Equalities between a divergence and its threshold (theory.md §8).
 static bool is_tie(struct ck_math *m, const struct ck_ask *ask)
 {
@@ -52,6 +102,7 @@ static bool is_tie(struct ck_math *m, const struct ck_ask *ask)
     if (down && m->row[0].finite < ask->k + ask->m) return ck_is_geometric_witness(m, ask);
     if (most) return is_max_tie(m, ask);
     if (flat && u.common == u.p && u.q == u.p + u.s && u.p <= ask->k) return true;
+    if (flat && !down && is_uniform_tie(&u, d->order)) return true;
     return is_flat_witness(m, ask);
 }
 

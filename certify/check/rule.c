@@ -103,9 +103,20 @@ static enum answer test_at(struct ck_math *m, int level, enum test test, mpq_src
     return answer;
 }
 
+// Where all of p but a tail lies on n equal tokens, the tail may be too small for any precision: it is seen here.
+static enum answer by_tail(const struct ck_row *r, enum test test, mpq_srcptr a, size_t position)
+{
+    size_t n = r->first[1];
+    if (r->classes == 1 || position >= n) return OPEN;
+    if (test == MASS && ck_compare_product(n, a, 1) == 0) return NO;                // 1/(n + tail) < 1/n
+    if (test == SHARE && ck_compare_product(n, a, position + 1) == 0) return NO;    // j/(n + tail) < j/n
+    if (test == SURPRISE && mpq_cmp_ui(a, 1, 1) <= 0) return YES;                   // ln p_1 > -H
+    return OPEN;
+}
+
 static enum answer decide(struct ck_math *m, enum test test, mpq_srcptr a, size_t position)
 {
-    enum answer answer = OPEN;
+    enum answer answer = by_tail(&m->row[0], test, a, position);
     for (int level = m->first_level; level < CK_LEVELS && answer == OPEN; level++)
         answer = test_at(m, level, test, a, position);
     return answer;
@@ -116,6 +127,7 @@ static enum answer near_first(struct ck_math *m, mpq_srcptr eps, size_t position
     const struct ck_row *r = &m->row[0];
     if (position < r->finite && r->class_of[r->order[position]] == 0) return YES;
     if (mpq_sgn(eps) == 0) return NO;
+    if (!ck_uniform(r) && ck_compare_product(r->first[1], eps, 1) == 0) return YES; // p_1 - eps is below 0
     if (position >= r->finite && ck_uniform(r)) return ck_compare_product(r->finite, eps, 1) >= 0 ? YES : NO;
     return decide(m, WITHIN, eps, position);
 }
@@ -138,6 +150,12 @@ enum answer ck_eps_in_force(struct ck_math *m, const struct ck_rule *rule)
         mpq_init(t);
         mpq_div(t, rule->a, rule->b);
         answer = ck_compare_product(r->finite, t, 1) <= 0 ? YES : NO;
+        mpq_clear(t);
+    } else { // H is above ln n, by a tail that may be too small for any precision
+        mpq_t t;
+        mpq_init(t);
+        mpq_div(t, rule->a, rule->b);
+        if (ck_compare_product(r->first[1], t, 1) == 0) answer = NO;
         mpq_clear(t);
     }
     for (int level = m->first_level; level < CK_LEVELS && answer == OPEN; level++) { // H <= ln(delta / eps)

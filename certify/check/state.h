@@ -79,7 +79,7 @@ struct ck_outcome { // of a line, or of all so far
     enum hm_check_kind kind;
     unsigned long line;
     uint64_t claims, undecided, said_undecided, open_questions;
-    char message[1024], open_reason[160];
+    char message[1024], open_reason[320];
 };
 
 struct ck_replayed { // a row that was computed again
@@ -96,7 +96,7 @@ struct ck { // one thread's
     struct ck_place at;
     unsigned long line;
     struct ck_outcome out;
-    char prefix[64];                    // "claims[2]." before field names
+    char prefix[192];                   // "claims[2]." before field names; the longest names a divergence
     unsigned char (*verdicts)[3];       // of the line at hand, for each rule and m; 0xff: none
     const struct ck_replayed *replayed; // [2] in a replay, else NULL
     struct ck_math math, inner;         // inner: the tokens that the draft knows (theory.md §4),

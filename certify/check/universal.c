@@ -67,9 +67,11 @@ enum answer ck_has_universal(struct ck_math *m, const struct ck_rule *rule)
     case CK_ADDITIVE:
     case CK_MULTIPLICATIVE: return YES;
     case CK_ENTROPY:
+        if (!ck_uniform(r) && mpq_cmp_ui(rule->b, 1, 1) <= 0) return YES; // p_(1) > exp(-H)
         if (!ck_uniform(r)) break;
         return ck_compare_product(r->finite, rule->a, 1) < 0 || mpq_cmp_ui(rule->b, 1, 1) < 0 ? YES : NO;
-    case CK_ABSOLUTE:
+    case CK_ABSOLUTE: // of n equal tokens and a tail, p_(1) < 1/n
+        if (!ck_uniform(r) && ck_compare_product(r->first[1], rule->a, 1) == 0) return NO;
         if (!ck_uniform(r)) break;
         return ck_compare_product(r->finite, rule->a, 1) < 0 ? YES : NO;
     case CK_REGRET:
