@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "bounds/arithmetic.h"
+#include "cli/shortened.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
     keep_standard_streams();
     signal(SIGPIPE, SIG_IGN); // a closed pipe and a size limit are write errors with a message, not a silent death
     signal(SIGXFSZ, SIG_IGN);
+    hm_watch_for_shortened_files();
     if (!hm_arithmetic_is_ieee()) { // a preloaded library may have changed it; no enclosure would hold
         fputs("hallmark: floating point: expected IEEE doubles rounded to nearest with subnormals, found another mode\n",
               stderr);

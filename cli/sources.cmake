@@ -18,6 +18,7 @@ add_executable(hallmark_command
   cli/prompts.c
   cli/replay.c
   cli/report.c
+  cli/shortened.c
   cli/stamping.c
   cli/timing.c
   cli/verify.c)

@@ -97,31 +97,32 @@ static hm_status open_npy(struct hm_row_file *f, struct hm_error *err)
     return rc || !f->doubles ? rc : check_doubles(f, err);
 }
 
-// The first bytes of a file, for telling what it is; reading errors are left to whoever opens it.
-static size_t peek(const char *path, uint8_t head[HM_NPY_MAGIC_BYTES], struct hm_error *err, hm_status *rc)
+// What the first bytes say of a file: a safetensors header begins with '{' after its length.
+static hm_status find_kind(const char *path, bool *npy, struct hm_error *err)
 {
+    enum { LENGTH_BYTES = 8 };
     struct hm_map map;
-    size_t size = 0;
-    *rc = hm_map_open(path, &map, err);
-    if (*rc) return 0;
-    size = map.size < HM_NPY_MAGIC_BYTES ? map.size : HM_NPY_MAGIC_BYTES;
-    if (size) memcpy(head, map.data, size);
+    hm_status rc = hm_map_open(path, &map, err);
+    if (rc) return rc;
+    *npy = hm_npy_begins(map.data, map.size);
+    if (map.size >= 4 && memcmp(map.data, "PK\3\4", 4) == 0)
+        rc = hm_fail(err, HM_UNSUPPORTED,
+                     "%s: expected a .npy or a .safetensors file, found a zip archive (.npz, .pt): save one array with "
+                     "numpy.save",
+                     path);
+    else if (!*npy && (map.size <= LENGTH_BYTES || map.data[LENGTH_BYTES] != '{'))
+        rc = hm_fail(err, HM_FORMAT, "%s: expected a .npy or a .safetensors file, found %s", path,
+                     map.size ? "another kind of file" : "an empty file");
     hm_map_close(&map);
-    return size;
+    return rc;
 }
 
 hm_status hm_row_file_open(const char *path, const char *tensor, struct hm_row_file **out, struct hm_error *err)
 {
-    uint8_t head[HM_NPY_MAGIC_BYTES];
-    hm_status rc;
+    bool npy;
     *out = NULL;
-    size_t size = peek(path, head, err, &rc);
+    hm_status rc = find_kind(path, &npy, err);
     if (rc) return rc;
-    if (size >= 4 && memcmp(head, "PK\3\4", 4) == 0)
-        return hm_fail(err, HM_UNSUPPORTED,
-                       "%s: expected a .safetensors or .npy file, found a zip archive (.npz, .pt): save one array with "
-                       "numpy.save",
-                       path);
     struct hm_row_file *f = hm_calloc(1, sizeof *f);
     if (f) f->path = strdup(path);
     if (!f || !f->path) {
@@ -130,7 +131,7 @@ hm_status hm_row_file_open(const char *path, const char *tensor, struct hm_row_f
     }
     const char *slash = strrchr(f->path, '/');
     f->info.name = slash ? slash + 1 : f->path;
-    rc = hm_npy_begins(head, size) ? open_npy(f, err) : open_safetensors(f, tensor, err);
+    rc = npy ? open_npy(f, err) : open_safetensors(f, tensor, err);
     f->released = f->data;
     if (rc) hm_row_file_close(f);
     else *out = f;

@@ -172,10 +172,14 @@ static void test_other_files(void **state)
     fputs("PK\3\4 and more", f);
     fclose(f);
     assert_refused(NULL, HM_UNSUPPORTED,
-                   "F: expected a .safetensors or .npy file, found a zip archive (.npz, .pt): save one array with numpy.save");
+                   "F: expected a .npy or a .safetensors file, found a zip archive (.npz, .pt): save one array with numpy.save");
     begin_file(&f);
     fclose(f);
-    assert_refused(NULL, HM_FORMAT, "F: expected at least 8 bytes, found 0");
+    assert_refused(NULL, HM_FORMAT, "F: expected a .npy or a .safetensors file, found an empty file");
+    begin_file(&f);
+    fputs("row,logit\n0,1.5\n", f);
+    fclose(f);
+    assert_refused(NULL, HM_FORMAT, "F: expected a .npy or a .safetensors file, found another kind of file");
     write_safetensors("{\"l\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", data, 8);
     assert_refused(NULL, HM_FORMAT, "F: expected a tensor \"logits\", found 1 others, the first \"l\" (--tensor NAME)");
     write_safetensors("{\"logits\":{\"dtype\":\"I64\",\"shape\":[1,2],\"data_offsets\":[0,16]}}", data, 16);
