@@ -305,13 +305,19 @@ bool ck_bound(struct ck *c, const cJSON *object, const char *key, double ends[2]
     return !c->out.failed;
 }
 
-bool ck_interval(struct ck *c, const cJSON *object, const char *key, double ends[2])
+bool ck_enclosure(struct ck *c, const cJSON *object, const char *key, bool bound, double ends[2])
 {
     if (!ends_of(c, object, key, ends)) return false;
+    if (bound && isfinite(ends[0]) && isinf(ends[1]) && ends[1] > 0) return true;
     double width = ends[1] - ends[0], larger = fmax(fabs(ends[0]), fabs(ends[1]));
     if (!(ends[0] <= ends[1]))
         ck_refute(c, key, "expected lower <= upper, found [%a, %a]", ends[0], ends[1]);
     else if (ends[0] < ends[1] && !(width <= 0x1p-30 * larger && !isinf(larger)) && !(width <= 0x1p-60))
         ck_refute(c, key, "expected an enclosure within 2^-30 of its size, found [%a, %a]", ends[0], ends[1]);
     return !c->out.failed;
+}
+
+bool ck_interval(struct ck *c, const cJSON *object, const char *key, double ends[2])
+{
+    return ck_enclosure(c, object, key, false, ends);
 }

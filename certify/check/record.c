@@ -10,7 +10,9 @@ const char *const ck_words[CK_VERDICTS] = {"yes", "no", "vacuous", "inapplicable
 void ck_prove_in(struct ck *c, struct ck_math *math, const cJSON *record, const char *key, ck_quantity *quantity,
                  const struct ck_ask *ask, bool rows, double ends[2])
 {
-    if (!ck_interval(c, record, key, ends) || !rows) return;
+    // Some may be infinite to a double though they are not: a lower bound stands for them (docs/log.md "Numbers").
+    bool bound = quantity == ck_known_klr || quantity == ck_power_value || quantity == ck_power_star;
+    if (!ck_enclosure(c, record, key, bound, ends) || !rows) return;
     for (int level = math->first_level; level < CK_LEVELS; level++) {
         struct iv own;
         iv_inits(&own, 1, ck_precision(level));
