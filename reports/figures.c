@@ -213,7 +213,8 @@ static hm_status compare_claims(struct hm_gather *g, const char *path, const str
     char expected[CLAIMS_TEXT], found[CLAIMS_TEXT];
     if (same_claims(&first->header, h)) {
         if (same_divergences(&first->header, h)) return HM_OK;
-        return hm_fail(g->err, HM_SHAPE, "%s: line 1: divergences: expected those of %s, found others", path, first->path);
+        return hm_fail(g->err, HM_SHAPE, "%s: line 1: divergences: expected those of %s, found others", path,
+                       first->path);
     }
     claims_text(&first->header, expected, sizeof expected);
     claims_text(h, found, sizeof found);

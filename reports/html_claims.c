@@ -17,7 +17,8 @@ static void put_table(struct hm_output *o, const struct hm_report *r)
         const struct hm_claim_figures *f = &r->claims[i];
         hm_put(o, "<tr><th scope=\"row\">");
         hm_html_claim_name(o, f);
-        hm_putf(o, "</th><td><b>%s</b></td><td>", hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
+        hm_putf(o, "</th><td><b>%s</b></td><td>",
+                hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
         hm_html_stack(o, "stack thin", f->status);
         hm_putf(o, "</td><td>%s of %s</td>", hm_number_count(f->certified_any).text,
                 hm_number_count(f->with_draft).text);

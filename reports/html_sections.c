@@ -104,8 +104,8 @@ static void put_times(struct hm_output *o, const struct hm_report *r)
                 hm_number_near(a->verify_seconds, 4).text, hm_number_of(a->timed, "round").text,
                 r->certify_seconds >= 0 ? "; " : ".");
     if (r->certify_seconds >= 0)
-        hm_putf(o, "certifying %s s of processor time%s (%s ms per %s).",
-                hm_number_near(r->certify_seconds, 4).text, a->timed ? " beside them" : "",
+        hm_putf(o, "certifying %s s of processor time%s (%s ms per %s).", hm_number_near(r->certify_seconds, 4).text,
+                a->timed ? " beside them" : "",
                 hm_number_near(r->steps ? 1000 * r->certify_seconds / (double)r->steps : 0, 3).text,
                 hm_report_audit(r) ? "row" : "step");
     hm_put(o, "</p>\n");
@@ -136,7 +136,8 @@ void hm_html_cost(struct hm_output *o, const struct hm_report *r)
                 "%s, at most %s per token on average; the largest is at most %s. "
                 "%s of %s accepted tokens are not the first of the target\xe2\x80\x99s row.</p>\n",
                 hm_number_down(r->regret.lo, 5).text, hm_number_up(r->regret.hi, 5).text,
-                hm_number_of(r->regret.count, "token").text, hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
+                hm_number_of(r->regret.count, "token").text,
+                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
                 hm_number_up(r->regret_most, 4).text, hm_number_count(r->accepted_not_first).text,
                 hm_number_count(r->accepted_known).text);
     else if (!audit)

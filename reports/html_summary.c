@@ -62,7 +62,8 @@ static void put_some(struct hm_output *o, uint64_t n, const char *text, int *fir
 static const char *why_no_rows(const struct hm_report *r)
 {
     const char *drafter = r->logs[0].header.drafter; // NULL in an audit
-    if (hm_report_audit(r)) return r->logs[0].header.draft.name ? "no row of a draft stands beside these" : "no draft model was audited";
+    if (hm_report_audit(r))
+        return r->logs[0].header.draft.name ? "no row of a draft stands beside these" : "no draft model was audited";
     for (size_t i = 0; i < r->log_count; i++)
         if (!drafter || !r->logs[i].header.drafter || strcmp(r->logs[i].header.drafter, drafter) != 0)
             return "no drafter left a distribution";
@@ -237,7 +238,9 @@ static void put_verify(struct hm_output *o, const struct hm_report *r)
         hm_put(o, " ");
         hm_html_shell_word(o, r->logs[i].path);
     }
-    hm_put(o, "</code><button class=\"copy js-only\" type=\"button\">Copy</button></div><p class=\"soft\">The proof covers ");
+    hm_put(
+        o,
+        "</code><button class=\"copy js-only\" type=\"button\">Copy</button></div><p class=\"soft\">The proof covers ");
     hm_put(o, hm_report_audit(r) ? "numbers and rows; model names are the writer\xe2\x80\x99s word.</p></div>\n"
                                  : "numbers, rows and the walk; model names, prompt and text are the "
                                    "writer\xe2\x80\x99s word.</p></div>\n");

@@ -133,7 +133,8 @@ void hm_html_token_data(struct hm_output *o, const struct hm_report *r)
     for (size_t i = 0; i < r->token_count; i++) {
         const struct hm_kept_token *t = &r->tokens[i];
         hm_putf(o, "%s\n[%u,%u,%u,%u,%d", i ? "," : "", t->t, t->id, t->source,
-                t->depth + (t->source == HM_SOURCE_ACCEPTED), t->round); // the accepted child is one deeper than its row
+                t->depth + (t->source == HM_SOURCE_ACCEPTED),
+                t->round); // the accepted child is one deeper than its row
         put_bound(o, true, hm_number_up(t->entropy.hi, 4));
         put_bound(o, t->has_draft, hm_number_up(t->kl_pq.hi, 4));
         put_bound(o, t->has_draft, hm_number_up(t->kl_qp.hi, 4));

@@ -97,10 +97,10 @@ static void put_restricted(struct hm_output *o, const struct hm_report *r)
         const struct hm_claim_theory *t = &r->claims[i].theory;
         if (!t->restricted) continue;
         put_name(o, &r->claims[i]);
-        hm_putf(o, "<td><b>%s</b></td><td>%s</td>", hm_number_share(t->restricted_yes, t->restricted, t->restricted_vacuous).text,
+        hm_putf(o, "<td><b>%s</b></td><td>%s</td>",
+                hm_number_share(t->restricted_yes, t->restricted, t->restricted_vacuous).text,
                 hm_number_count(t->restricted).text);
-        hm_putf(o, "<td>%s</td><td>%s</td></tr>\n",
-                hm_number_down(hm_sum_mean_lower(&t->mass), 4).text,
+        hm_putf(o, "<td>%s</td><td>%s</td></tr>\n", hm_number_down(hm_sum_mean_lower(&t->mass), 4).text,
                 hm_number_count(t->no_mass).text);
     }
     hm_put(o, "</tbody></table></div>\n");
@@ -144,15 +144,15 @@ static void put_laws(struct hm_output *o, const struct hm_report *r)
             if (!t->e[l].count) continue;
             put_name(o, &r->claims[i]);
             hm_putf(o, "<td>%s</td><td>%s</td><td><b>%s</b></td><td>%s</td></tr>\n", names[l],
-                    hm_number_down(hm_sum_mean_lower(&t->accept[l]), 4).text,
-                    mean_up(&t->e[l]).text, hm_number_count(t->e[l].count).text);
+                    hm_number_down(hm_sum_mean_lower(&t->accept[l]), 4).text, mean_up(&t->e[l]).text,
+                    hm_number_count(t->e[l].count).text);
         }
     hm_put(o, "</tbody></table></div>\n");
     if (r->theory.standard_accept.count)
-        hm_putf(o,
-                "<p class=\"note\">Standard acceptance of one draw, \xce\xa3 min(p, q): mean at least %s over %s.</p>\n",
-                hm_number_down(hm_sum_mean_lower(&r->theory.standard_accept), 4).text,
-                hm_number_of(r->theory.standard_accept.count, "step").text);
+        hm_putf(
+            o, "<p class=\"note\">Standard acceptance of one draw, \xce\xa3 min(p, q): mean at least %s over %s.</p>\n",
+            hm_number_down(hm_sum_mean_lower(&r->theory.standard_accept), 4).text,
+            hm_number_of(r->theory.standard_accept.count, "step").text);
 }
 
 static void put_sequences(struct hm_output *o, const struct hm_report *r)

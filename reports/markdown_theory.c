@@ -29,7 +29,8 @@ static void put_failures(struct hm_output *o, const struct hm_report *r)
         for (int d = 0; d < 3; d++) hm_putf(o, "| %s ", hm_number_up(t->failure[d].bound.hi, 4).text);
         hm_putf(o, "| %s ", hm_number_share(t->exact, t->judged, t->judged_vacuous).text);
         hm_putf(o, "| %s ", t->with_margin ? hm_number_share(t->margin, t->judged, t->judged_vacuous).text : "");
-        hm_putf(o, "| %s |\n", t->with_universal ? hm_number_share(t->universal, t->judged, t->judged_vacuous).text : "");
+        hm_putf(o, "| %s |\n",
+                t->with_universal ? hm_number_share(t->universal, t->judged, t->judged_vacuous).text : "");
     }
     if (any)
         hm_put(o, "\nThe last three columns: certified by the exact bounds, from the margin alone, and from the rule's "
@@ -88,10 +89,8 @@ static void put_laws(struct hm_output *o, const struct hm_report *r)
                     "|---|---|---|---:|---:|---:|\n");
             any = true;
             put_name(o, &r->claims[i]);
-            hm_putf(o, "| %s | %s | %s | %llu |\n", names[l],
-                    hm_number_down(hm_sum_mean_lower(&t->accept[l]), 4).text,
-                    hm_number_up(hm_sum_mean_upper(&t->e[l]), 4).text,
-                    (unsigned long long)t->e[l].count);
+            hm_putf(o, "| %s | %s | %s | %llu |\n", names[l], hm_number_down(hm_sum_mean_lower(&t->accept[l]), 4).text,
+                    hm_number_up(hm_sum_mean_upper(&t->e[l]), 4).text, (unsigned long long)t->e[l].count);
         }
     if (any) hm_put(o, "\n");
 }

@@ -48,8 +48,7 @@ void hm_json_sum(struct hm_output *o, const char *key, const struct hm_sum *sum,
     }
     hm_putf(o, "\"%s\":{\"count\":%llu,\"sum_lower\":%s,\"sum_upper\":%s,\"mean_lower\":%s,\"mean_upper\":%s}%s", key,
             count(sum->count), hm_number_json_down(sum->lo).text, hm_number_json_up(sum->hi).text,
-            hm_number_json_down(hm_sum_mean_lower(sum)).text,
-            hm_number_json_up(hm_sum_mean_upper(sum)).text, after);
+            hm_number_json_down(hm_sum_mean_lower(sum)).text, hm_number_json_up(hm_sum_mean_upper(sum)).text, after);
 }
 
 enum side { LOWER, UPPER };
@@ -232,10 +231,11 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
         put_log(o, r, i);
     }
     hm_putf(o,
-            "],\n\"totals\":{\"sequences\":%llu,\"steps\":%llu,\"prefill\":%llu,\"continuations\":%llu,\"audit_rows\":%llu,\"node_"
+            "],\n\"totals\":{\"sequences\":%llu,\"steps\":%llu,\"prefill\":%llu,\"continuations\":%llu,\"audit_rows\":%"
+            "llu,\"node_"
             "records\":%llu,\"undecided\":%llu},\n",
-            count(r->sequences), count(r->steps), count(r->prefill), count(r->continuations), count(r->rows), count(r->nodes),
-            count(r->undecided));
+            count(r->sequences), count(r->steps), count(r->prefill), count(r->continuations), count(r->rows),
+            count(r->nodes), count(r->undecided));
     put_acceptance(o, r);
     hm_putf(o, "\"lead_claim\":%zu,\n\"claims\":[", r->lead);
     for (size_t i = 0; i < r->claim_count; i++) {

@@ -32,14 +32,16 @@ static void put_certified(struct hm_output *o, const struct hm_report *r)
               "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
     for (size_t i = 0; i < r->claim_count; i++) {
         const struct hm_claim_figures *f = &r->claims[i];
+        uint64_t vacuous = f->status[HM_TOKEN_VACUOUS];
         hm_put(o, "| ");
         hm_put_markdown(o, f->rule);
         hm_putf(o, " | %s | **%s** (%llu of %llu) ", hm_m_text(f->m, m),
-                hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text, (unsigned long long)f->certified_any,
+                hm_number_share(f->certified_any, f->with_draft, vacuous).text, (unsigned long long)f->certified_any,
                 (unsigned long long)f->with_draft);
         for (int d = 0; d < 3; d++)
-            hm_putf(o, "| %s ", hm_number_share(f->verdict[d][HM_CERT_YES], f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
-        hm_putf(o, "| %s | %llu | %llu | %llu | %llu |\n", hm_number_share(f->covered[HM_YES], f->with_draft, f->status[HM_TOKEN_VACUOUS]).text,
+            hm_putf(o, "| %s ", hm_number_share(f->verdict[d][HM_CERT_YES], f->with_draft, vacuous).text);
+        hm_putf(o, "| %s | %llu | %llu | %llu | %llu |\n",
+                hm_number_share(f->covered[HM_YES], f->with_draft, vacuous).text,
                 (unsigned long long)f->status[HM_TOKEN_VACUOUS], (unsigned long long)f->status[HM_TOKEN_INAPPLICABLE],
                 (unsigned long long)f->status[HM_TOKEN_UNDECIDED], (unsigned long long)f->status[HM_TOKEN_NO_DRAFT]);
     }
@@ -127,8 +129,9 @@ static void put_distances(struct hm_output *o, const struct hm_report *r)
                 "most %s, largest at most %s); "
                 "%llu of %llu accepted tokens are not the row's first.\n\n",
                 hm_number_up(r->regret.hi, 5).text, hm_number_of(r->regret.count, "token").text,
-                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text, hm_number_up(r->regret_most, 4).text,
-                (unsigned long long)r->accepted_not_first, (unsigned long long)r->accepted_known);
+                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
+                hm_number_up(r->regret_most, 4).text, (unsigned long long)r->accepted_not_first,
+                (unsigned long long)r->accepted_known);
 }
 
 static void put_groups(struct hm_output *o, const char *title, const char *first, const struct hm_report_group *groups,
@@ -141,8 +144,9 @@ static void put_groups(struct hm_output *o, const char *title, const char *first
         hm_put_markdown(o, groups[i].name);
         hm_putf(o, " | %llu | %llu | %s | %s |\n", (unsigned long long)groups[i].sequences,
                 (unsigned long long)groups[i].steps, hm_number_ratio(groups[i].emitted, groups[i].rounds, 2).text,
-                groups[i].with_draft ? hm_number_share(groups[i].certified, groups[i].with_draft, groups[i].vacuous).text
-                                     : "no draft row");
+                groups[i].with_draft
+                    ? hm_number_share(groups[i].certified, groups[i].with_draft, groups[i].vacuous).text
+                    : "no draft row");
     }
     hm_put(o, "\n");
 }

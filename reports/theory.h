@@ -31,7 +31,8 @@ struct hm_claim_theory {
     struct hm_sum kl_pq;                  // of these, the draft's
     uint64_t active[3];                   // [enum hm_active], all steps
     uint64_t judged_vacuous;              // of the judged
-    uint64_t restricted, restricted_yes, restricted_vacuous, no_mass; // steps with a reduced draft vocabulary; certified there; p(D) = 0
+    uint64_t restricted_vacuous;          // of the restricted
+    uint64_t restricted, restricted_yes, no_mass; // steps with a reduced draft vocabulary; certified there; p(D) = 0
     struct hm_sum mass;                           // p(D)
     struct hm_claim_divergence {
         uint64_t verdicts, yes, vacuous;

@@ -1,5 +1,5 @@
-// Reports of every golden log, whole and cut after every line, by all three writers; what audits are shown as; what must
-// never be on a page.
+// Reports of every golden log, whole and cut after every line, by all three writers; what audits are shown as; what
+// must never be on a page.
 #include "tests/report_support.h"
 
 #include "base/json.h"
@@ -100,15 +100,18 @@ static void check_texts(const char *text, bool present, const char *const *texts
         if ((strstr(text, texts[i]) != NULL) != present)
             fail_msg("%s in the report: %s", present ? "not" : "unexpectedly", texts[i]);
 }
-#define PRESENT(text, ...) check_texts(text, true, (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))
-#define ABSENT(text, ...) check_texts(text, false, (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))
+#define CHECK(text, present, ...)                                                                                      \
+    check_texts(text, present, (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))
+#define PRESENT(text, ...) CHECK(text, true, __VA_ARGS__)
+#define ABSENT(text, ...) CHECK(text, false, __VA_ARGS__)
 
 // Of an audit only what an audit has: rows, and the temperature they are certified at.
 static void audits_speak_of_rows(void **state)
 {
     (void)state;
     char name[32];
-    edited("tests/data/logs/good/audit.jsonl", "\"certify_temperature\":\"1\"", "\"certify_temperature\":\"7/8\"", name);
+    edited("tests/data/logs/good/audit.jsonl", "\"certify_temperature\":\"1\"", "\"certify_temperature\":\"7/8\"",
+           name);
     struct hm_report *report = report_on(name, NULL);
     char *html = written(hm_report_write_html, report), *markdown = written(hm_report_write_markdown, report);
     PRESENT(html, "1 of 9 rows with a draft row", "(9 rows in all)", "temperature 7/8", "<h2>Distance</h2>",
@@ -184,7 +187,8 @@ static void vacuous_steps_are_named(void **state)
         f->certified_any = 0;
     }
     char *html = written(hm_report_write_html, report), *markdown = written(hm_report_write_markdown, report);
-    PRESENT(html, "<h1>Nothing to certify: vacuous at all 9 rows", "covered: all vacuous", "<td><b>all vacuous</b></td>");
+    PRESENT(html, "<h1>Nothing to certify: vacuous at all 9 rows", "covered: all vacuous",
+            "<td><b>all vacuous</b></td>");
     ABSENT(html, "<h1>0.0%");
     PRESENT(markdown, "| **all vacuous** (0 of 9) | all vacuous | all vacuous | all vacuous | all vacuous | 9 |");
     free(html);
@@ -194,10 +198,9 @@ static void vacuous_steps_are_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_log_and_every_cut),
-                                       cmocka_unit_test(audits_speak_of_rows),
-                                       cmocka_unit_test(the_acceptance_rule_leads),
-                                       cmocka_unit_test(cards_count_depths_from_one),
-                                       cmocka_unit_test(vacuous_steps_are_named)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_log_and_every_cut), cmocka_unit_test(audits_speak_of_rows),
+        cmocka_unit_test(the_acceptance_rule_leads), cmocka_unit_test(cards_count_depths_from_one),
+        cmocka_unit_test(vacuous_steps_are_named)};
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
