@@ -98,16 +98,26 @@ static bool sharp_ival(struct hm_ival v)
     return hm_ival_narrow(v) && v.hi - v.lo <= 0x1p-34 * v.lo;
 }
 
+// An end too far away to be near the other says no more than an infinite one (docs/log.md, "Numbers").
+static struct hm_ival sayable(struct hm_ival v)
+{
+    bool good = v.lo == v.hi || v.hi - v.lo <= 0x1p-31 * v.hi || v.hi - v.lo <= 0x1p-61;
+    if (!good) v.hi = INFINITY;
+    return v;
+}
+
 hm_status hm_divergence_between(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, struct hm_ival *out,
                                 struct hm_error *err)
 {
     hm_status status = hm_row_pair_check(p, q, err);
     if (status) return status;
+    *out = (struct hm_ival){0, INFINITY};
     bool done = hm_divergence_between_filter(d, p, q, out);
     if (done) {
         *out = hm_divergence_unit_ival(d, *out);
-        done = hm_filter_count(p, sharp_ival(*out));
+        done = sharp_ival(*out);
     }
+    if (d->kind != HM_DIVERGENCE_SPREAD && !hm_row_same(p, q)) hm_filter_count(p, done);
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_mpi value;
         hm_mpi_init(&value, precision);
@@ -117,6 +127,7 @@ hm_status hm_divergence_between(const struct hm_divergence *d, struct hm_row *p,
         done = status || sharp(&value, precision);
         hm_mpi_clear(&value);
     }
+    *out = sayable(*out);
     return status;
 }
 
@@ -135,11 +146,13 @@ hm_status hm_divergence_level(const struct hm_divergence *d, struct hm_row *p, s
     double constant = k == 0 ? 0 : INFINITY;
     *out = (struct hm_ival){constant, constant};
     if (k == 0 || m > p->vocab - k) return HM_OK;
+    bool exact = d->kind == HM_DIVERGENCE_SPREAD || p->logits[hm_row_token(p, k + m - 1)] == p->top; // and cheap
     bool done = hm_divergence_level_filter(d, p, k, m, out);
     if (done) {
         *out = hm_divergence_unit_ival(d, *out);
-        done = hm_filter_count(p, sharp_ival(*out));
+        done = sharp_ival(*out);
     }
+    if (!exact) hm_filter_count(p, done);
     if (!done) *out = (struct hm_ival){0, INFINITY};
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         struct hm_mpi value;
@@ -151,5 +164,6 @@ hm_status hm_divergence_level(const struct hm_divergence *d, struct hm_row *p, s
         done = status || (good && sharp(&value, precision));
         hm_mpi_clear(&value);
     }
+    *out = sayable(*out);
     return status;
 }

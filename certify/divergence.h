@@ -37,7 +37,8 @@ hm_status hm_divergence_between(const struct hm_divergence *d, struct hm_row *p,
 
 // The least divergence at which the first m of q can all miss A, |A| = k: 0 for k = 0, +inf for k + m > V. Otherwise
 // +inf for `spread` where the (k+m)-th of the order is empty, and for renyi-reverse of order above 1 and chi2-reverse where
-// A holds the whole support besides. Tokens 2^28 nats and more below the top may leave an upper end at +inf.
+// A holds the whole support besides. Tokens 2^28 nats and more below the top may leave
+// an upper end at +inf (docs/log.md, "Numbers").
 hm_status hm_divergence_level(const struct hm_divergence *d, struct hm_row *p, size_t k, size_t m, struct hm_ival *out,
                               struct hm_error *err);
 

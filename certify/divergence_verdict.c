@@ -177,9 +177,9 @@ static hm_status below_at(const struct hm_divergence *d, struct hm_row *p, struc
 static enum hm_verdict filtered(const struct hm_divergence *d, struct hm_row *p, struct hm_row *q, size_t k, size_t m)
 {
     struct hm_ival value, level;
-    if (!hm_divergence_level_filter(d, p, k, m, &level) || !hm_divergence_between_filter(d, p, q, &value)) return HM_UNDECIDED;
-    enum hm_verdict below = hm_ival_less(value, level);
-    hm_filter_count(p, below != HM_UNDECIDED);
+    bool known = hm_divergence_level_filter(d, p, k, m, &level) && hm_divergence_between_filter(d, p, q, &value);
+    enum hm_verdict below = known ? hm_ival_less(value, level) : HM_UNDECIDED;
+    if (d->kind != HM_DIVERGENCE_SPREAD) hm_filter_count(p, below != HM_UNDECIDED); // spread is exact, and cheap
     return below;
 }
 

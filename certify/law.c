@@ -255,20 +255,47 @@ static void share_of(const struct hm_row *p, const bool *tried, bool which, stru
     if (whole) hm_mpi_set_ui(out, 1);
 }
 
+// The same in double. What nothing or everything belongs to is exact, as there.
+static bool share_of_filter(struct hm_row *p, const bool *tried, bool which, struct hm_ival *out)
+{
+    double sum = 0, chosen[HM_FILTER_BLOCK];
+    bool none = true, whole = true;
+    if (!hm_filter_ready(p)) return false;
+    for (size_t start = 0; start < p->vocab; start += HM_FILTER_BLOCK) {
+        size_t n = p->vocab - start < HM_FILTER_BLOCK ? p->vocab - start : HM_FILTER_BLOCK;
+        for (size_t i = 0; i < n; i++) {
+            bool in = tried[start + i] == which, empty = p->logits[start + i] == -INFINITY;
+            chosen[i] = in ? p->filter.weights[start + i] : 0;
+            none = none && (!in || empty);
+            whole = whole && (in || empty);
+        }
+        sum += hm_filter_block(chosen, n);
+    }
+    *out = hm_ival_min(hm_ival_div(hm_filter_enclose(sum, p->vocab), p->filter.total), hm_ival_point(1));
+    if (none || whole) *out = hm_ival_point(whole);
+    return hm_filter_count(p, hm_ival_narrow(*out));
+}
+
+static struct hm_law of_points(const struct points *points, struct hm_ival share)
+{
+    return points->sure ? (struct hm_law){{1, 1}, share} : (struct hm_law){share, {0, 0}};
+}
+
 static hm_status law_topk(struct hm_row *p, struct hm_row *q, const int32_t *children, size_t m, size_t k,
                           struct hm_law *out, struct hm_error *err)
 {
     struct points points;
     hm_status status = try_children(p, q, children, !children && m > p->vocab ? p->vocab : m, k, &points, err);
-    bool done = status != HM_OK;
+    struct hm_ival value;
+    bool done = status != HM_OK || share_of_filter(p, points.tried, !points.sure, &value);
+    if (status == HM_OK && done) *out = of_points(&points, value);
     for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
         status = hm_row_sums(p, precision, err);
         if (status) break;
         struct hm_mpi share;
         hm_mpi_init(&share, precision);
         share_of(p, points.tried, !points.sure, &share);
-        struct hm_ival value = hm_mpi_ival(&share);
-        *out = points.sure ? (struct hm_law){{1, 1}, value} : (struct hm_law){value, {0, 0}};
+        *out = of_points(&points, hm_mpi_ival(&share));
         done = hm_mpi_narrow(&share);
         hm_mpi_clear(&share);
     }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DIVERGENCES = 16 }; // docs/log.md, "Header"
+enum { MOST_DIVERGENCES = 16, MOST_PROPOSALS = 1024 }; // docs/log.md, "Header"
 
 static hm_status check_model(const char *which, const struct hm_log_model *model, struct hm_error *err)
 {
@@ -46,6 +46,10 @@ static hm_status check_header(const struct hm_log_header *header, struct hm_erro
     if (header->divergence_count > MOST_DIVERGENCES)
         return hm_fail(err, HM_USAGE, "log header: expected at most %d divergences, found %zu", MOST_DIVERGENCES,
                        header->divergence_count);
+    for (size_t i = 0; i < header->m_count && (header->law_iid || header->law_topk); i++)
+        if (header->m[i] > MOST_PROPOSALS)
+            return hm_fail(err, HM_USAGE, "log header: m: expected at most %d where there are laws, found %lu",
+                           MOST_PROPOSALS, (unsigned long)header->m[i]);
     if (header->audit) {
         hm_status rc = check_audit(header, err);
         if (rc) return rc;
