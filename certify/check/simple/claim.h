@@ -104,8 +104,7 @@ static void check_bounds(const cJSON *claim, const char *key, struct ask a, bool
     if (margin) prove(bounds, "gap", q_margin, &a, rows);
     for (a.part = 1; a.part <= (margin ? 3 : 2); a.part++) {
         const char *name = thresholds[a.part - 1];
-        struct ends e = prove(bounds, name, margin ? q_margin : q_universal, &a, rows);
-        must(e.lo <= star[a.part - 1].hi && (margin || e.lo == e.hi || !isinf(e.hi)), name);
+        within(prove(bounds, name, margin ? q_margin : q_universal, &a, rows), name, -INFINITY, star[a.part - 1].hi);
     }
 }
 
@@ -181,10 +180,10 @@ static void check_restricted(const cJSON *r, struct ask a) {
         for (size_t i = 0; i < a.k; i++) common += p->rank[all->order[i]] < run->vocab;
         must(p->count < run->vocab, "restricted");
         must(k == common, "k");
-        a.whole = all;
-        a.p = p;
         a.size = p->count;
     }
+    a.whole = all;
+    a.p = p;
     bool massless = a.rows && p->finite == 0;
     a.k = massless ? 0 : k;
     p->here = p->here && !massless;

@@ -113,14 +113,15 @@ static double number(const cJSON *v, const char *key) { // a C99 hexadecimal flo
     return x;
 }
 
-static struct ends enclosure(const cJSON *object, const char *key, bool bound) { // bound: only a lower one, [x, inf]
+enum bounds { NARROW, BOUND, EITHER }; // a narrow enclosure, a lower bound alone ([x, inf]), what there is
+
+static struct ends enclosure(const cJSON *object, const char *key, enum bounds form) {
     const cJSON *v = pair(get(object, key, cJSON_Array), key);
     struct ends e = {number(v, key), number(v->next, key)};
     double width = e.hi - e.lo, larger = fmax(fabs(e.lo), fabs(e.hi));
     bool narrow = e.lo == e.hi || width <= 0x1p-60 || (!isinf(larger) && width <= 0x1p-30 * larger);
-    const char *large = "^(klr?|kl_[pq]+|star|hellinger|chi2.*|max|spread|renyi.*)$"; // where a large bound may stand
-    bound = bound || (!narrow && e.lo >= 0x1p28 && like(key, large));
-    must(e.lo <= e.hi && (bound ? isinf(e.hi) && e.hi > 0 : narrow), key);
+    bool least = isfinite(e.lo) && isinf(e.hi);
+    must(e.lo <= e.hi && (form == BOUND ? isinf(e.hi) && e.hi > 0 : narrow || (least && form == EITHER)), key);
     return e;
 }
 
@@ -130,7 +131,7 @@ static struct ends within(struct ends e, const char *key, double least, double m
 }
 
 static void exactly(const cJSON *object, const char *key, double x) {
-    struct ends e = enclosure(object, key, false);
+    struct ends e = enclosure(object, key, NARROW);
     must(e.lo == x && e.hi == x, key);
 }
 
@@ -151,8 +152,9 @@ static bool encloses(struct ends e, real x, const char *key) { // refutes an enc
 
 // Proves a logged enclosure when rows are at hand; without them it only must be one.
 static struct ends prove(const cJSON *object, const char *key, quantity *value, const struct ask *ask, bool rows) {
-    struct ends e = enclosure(object, key, false);
-    bool inside = !rows;
+    bool restricted = ask->whole && ask->whole != ask->p, inside = !rows;
+    bool either = ask->divergence || (restricted && strcmp(key, "klr") == 0);
+    struct ends e = enclosure(object, key, either ? EITHER : NARROW);
     for (mpfr_prec_t bits = LEAST_BITS; !inside && attempt(bits); bits *= 2) {
         size_t used = run->used;
         inside = encloses(e, value(ask), key);

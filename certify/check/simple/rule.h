@@ -198,7 +198,7 @@ static void check_radius(const cJSON *claim, struct ask a, bool rows) { // of th
     bool in = a.at < a.k, both = kind->counts && kind->rationals;
     bool open = both && !rows && isinf(number(get(claim, "radius", cJSON_Array)->child->next, "radius"));
     bool bound = open || kind->slack == is_typical || (rows && !in && both);
-    struct ends e = enclosure(claim, "radius", bound);
+    struct ends e = enclosure(claim, "radius", bound ? BOUND : NARROW);
     must(e.lo >= 0, "radius");
     if (!rows) return;
     a.rival = a.at == 0 && a.p->count > 1 ? 1 : 0;

@@ -90,7 +90,7 @@ static void check_round(const cJSON *line) {
     }
     must(t->token[0] == run->last_token, "token");
     t->has_expected = !is_null(line, "expected_accept");
-    if (t->has_expected) t->expected = enclosure(line, "expected_accept", false);
+    if (t->has_expected) t->expected = enclosure(line, "expected_accept", NARROW);
     get(line, "charges", cJSON_Array);
     run->rounds++;
     run->where = IN_ROUND;
