@@ -346,6 +346,58 @@ static void a_larger_radius_is_refuted(void **state)
     assert_true(changed > 10);
 }
 
+// Replaces an enclosure by a lower bound: its lower end times `factor`.
+static void make_bound(cJSON *enclosure, double factor)
+{
+    char text[64];
+    assert_non_null(enclosure);
+    snprintf(text, sizeof text, "%a", factor * strtod(cJSON_GetArrayItem(enclosure, 0)->valuestring, NULL));
+    cJSON_ReplaceItemInArray(enclosure, 0, cJSON_CreateString(text));
+    cJSON_ReplaceItemInArray(enclosure, 1, cJSON_CreateString("inf"));
+}
+
+// The first enclosure of this kind that is finite and above 0.
+static cJSON *find_finite(cJSON *object, const char *key, const char *inner)
+{
+    cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (v && inner) v = cJSON_GetObjectItemCaseSensitive(v, inner);
+    if (cJSON_IsObject(v)) v = cJSON_GetObjectItemCaseSensitive(v, "star");
+    double x = v ? strtod(cJSON_GetArrayItem(v, 0)->valuestring, NULL) : 0;
+    return x > 0 && x < HUGE_VAL ? v : NULL;
+}
+
+static void lower_bounds_stand_where_they_may(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log, *key, *inner;
+        bool record, may;
+    } table[] = {
+        {"restricted", "restricted", "klr", false, true}, {"restricted", "restricted", "klf", false, false},
+        {"restricted", "restricted", "kl", false, false}, {"restricted", "klr", NULL, false, false},
+        {"divergences", "divergences", "chi2", true, true}, {"divergences", "divergences", "max", true, true},
+        {"divergences", "divergences", "renyi:3", false, true}, {"divergences", "divergences", "spread", false, true},
+        {"divergences", "kl_pq", NULL, true, false}, {"divergences", "entropy", NULL, true, false},
+        {"audit", "margin", "klr", false, false},
+    };
+    static const double factors[] = {1, 0.5, 2};
+    for (size_t j = 0; j < sizeof table / sizeof table[0]; j++)
+        for (int f = 0; f < 3; f++) {
+            struct test_log *log = test_log_read(table[j].log);
+            cJSON *v = NULL, *claim;
+            size_t i = 0;
+            while (!v && ++i < log->count) {
+                if (table[j].record) v = find_finite(log->line[i], table[j].key, table[j].inner);
+                if (table[j].record) continue;
+                cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"))
+                    if (!v) v = find_finite(claim, table[j].key, table[j].inner);
+            }
+            make_bound(v, factors[f]);
+            bool fine = table[j].may && factors[f] <= 1;
+            expect(log, i, fine ? 0 : 1, fine ? "PROVED " : !table[j].may ? "within 2^-30" : "expected an enclosure of");
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +405,7 @@ int main(void)
         cmocka_unit_test(laws_have_a_limit),
         cmocka_unit_test(long_names_are_not_cut),
         cmocka_unit_test(a_larger_radius_is_refuted),
+        cmocka_unit_test(lower_bounds_stand_where_they_may),
         cmocka_unit_test(m_has_a_limit),
         cmocka_unit_test(a_parent_is_not_cut_to_an_int),
         cmocka_unit_test(names_are_told_apart_by_case),
