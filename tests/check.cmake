@@ -1,6 +1,7 @@
 # The checker reads the golden logs in tests/data/logs; tools/make_log.py wrote them.
 hallmark_test(check tests/test_check_support.c)
 hallmark_test(check_fixed)
+hallmark_test(check_ties)
 hallmark_test(check_replay tests/test_check_support.c)
 hallmark_test(check_mutations tests/test_check_support.c)
 hallmark_test(check_hostile tests/test_check_support.c)
