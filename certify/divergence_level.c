@@ -113,10 +113,70 @@ static void log_share(struct hm_mpi *x, const struct hm_row *p)
     hm_mpi_log(x, x);
 }
 
+// What token i leaves to Z, as an exponent: of min(w, U) in A, max(w, U) in S, w behind them; without U nothing in A.
+static void left_exponent(const struct hm_row *p, size_t i, const uint64_t border[2], const struct hm_mpi *log_level,
+                          mpfr_ptr exact, struct hm_mpi *e)
+{
+    uint64_t key = hm_row_key(p, i);
+    mpfr_set_flt(exact, p->logits[i], MPFR_RNDN);
+    mpfr_sub_d(exact, exact, p->top, MPFR_RNDN);
+    mpfr_div_q(e->lo, exact, p->temperature.value, MPFR_RNDD);
+    mpfr_div_q(e->hi, exact, p->temperature.value, MPFR_RNDU);
+    if (key >= border[1]) return;
+    if (!log_level) {
+        mpfr_set_inf(e->lo, -1);
+        mpfr_set_inf(e->hi, -1);
+    } else if (key < border[0]) {
+        mpfr_min(e->lo, e->lo, log_level->lo, MPFR_RNDD);
+        mpfr_min(e->hi, e->hi, log_level->hi, MPFR_RNDU);
+    } else {
+        mpfr_max(e->lo, e->lo, log_level->lo, MPFR_RNDD);
+        mpfr_max(e->hi, e->hi, log_level->hi, MPFR_RNDU);
+    }
+}
+
+// ln Z where all that is left is 2^28 nats and more below the top, so that weights do not show it: relative to the largest.
+static void log_left_remote(struct hm_row *p, size_t k, size_t n, const struct hm_mpi *log_level, struct hm_mpi *out)
+{
+    uint64_t border[2] = {hm_row_key(p, (size_t)hm_row_token(p, k)), UINT64_MAX};
+    if (n < p->vocab) border[1] = hm_row_key(p, (size_t)hm_row_token(p, n));
+    mpfr_prec_t precision = mpfr_get_prec(out->lo);
+    struct hm_mpi e, most, sum;
+    mpfr_t exact;
+    mpfr_init2(exact, 288);
+    hm_mpi_init(&e, precision);
+    hm_mpi_init(&most, precision);
+    hm_mpi_init(&sum, precision);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < p->vocab; i++) {
+            left_exponent(p, i, border, log_level, exact, &e);
+            if (pass == 0 && (i == 0 || mpfr_greater_p(e.hi, most.hi))) hm_mpi_set_exact(&most, e.hi);
+            if (pass == 0) continue;
+            hm_mpi_sub(&e, &e, &most);
+            hm_mpi_exp(&e, &e);
+            hm_mpi_add(&sum, &sum, &e);
+        }
+    }
+    hm_mpi_div(&sum, &sum, &p->total);
+    hm_mpi_log(&sum, &sum);
+    hm_mpi_add(&sum, &sum, &most);
+    hm_mpi_meet(out, &sum);
+    mpfr_clear(exact);
+    hm_mpi_clear(&e);
+    hm_mpi_clear(&most);
+    hm_mpi_clear(&sum);
+}
+
+static bool remote(const struct hm_mpi *log_left)
+{
+    return !hm_mpi_narrow(log_left) && mpfr_cmp_si(log_left->hi, -1) < 0;
+}
+
 // ln Z from what is lost, Z = 1 - (sum_A (w - U)^+ - sum_S (U - w)^+)/W, and from what is left, to which the tail and all
 // of min(w, U) and max(w, U) belong: the first is good near Z = 1, the second near 0.
 static hm_status log_normaliser(struct hm_row *p, const struct head *h, size_t k, mpfr_prec_t precision,
-                                const struct hm_mpi *level, struct hm_mpi *out, struct hm_error *err)
+                                const struct hm_mpi *level, const struct hm_mpi *log_level, struct hm_mpi *out,
+                                struct hm_error *err)
 {
     struct hm_mpi weight, change, left;
     struct hm_mpi *work[] = {&weight, &change, &left};
@@ -141,6 +201,7 @@ static hm_status log_normaliser(struct hm_row *p, const struct head *h, size_t k
         hm_mpi_div(out, &change, &p->total);
         hm_mpi_log1p(out, out);
         hm_mpi_meet(out, &left);
+        if (remote(out)) log_left_remote(p, k, h->k + h->m, log_level, out);
     }
     for (size_t i = 0; i < 3; i++) hm_mpi_clear(work[i]);
     return status;
@@ -175,6 +236,7 @@ static hm_status give_up(struct hm_row *p, size_t k, mpfr_prec_t precision, stru
     }
     hm_status status = hm_row_tail(p, k, precision, out, err);
     if (status == HM_OK) log_share(out, p);
+    if (status == HM_OK && remote(out)) log_left_remote(p, k, k, NULL, out);
     return status;
 }
 
@@ -191,12 +253,14 @@ static hm_status power_level(const struct hm_power *power, struct hm_row *p, siz
     }
     status = head_make(p, k, m, power->a, &head, err);
     if (status == HM_OK) {
-        struct hm_mpi level;
+        struct hm_mpi level, log;
         hm_mpi_init(&level, precision);
-        *good = log_level(&head, p, power->a, &level, tied);
-        hm_mpi_exp(&level, &level);
-        if (*good) status = log_normaliser(p, &head, k, precision, &level, out, err);
+        hm_mpi_init(&log, precision);
+        *good = log_level(&head, p, power->a, &log, tied);
+        hm_mpi_exp(&level, &log);
+        if (*good) status = log_normaliser(p, &head, k, precision, &level, &log, out, err);
         hm_mpi_clear(&level);
+        hm_mpi_clear(&log);
     }
     head_clear(&head);
     finish(power, out);

@@ -371,6 +371,37 @@ static void equalities_are_no(void **state)
     hm_row_close(p);
 }
 
+// Tokens 2^28 nats and more below the top: stars are narrow on Renyi's scale, and chi2 beyond the doubles is a lower bound.
+static void remote_tokens_leave_narrow_stars(void **state)
+{
+    (void)state;
+    static const float far[] = {0, 0, -1, -700, -3e8f, -3e8f, -1e9f, -1e20f, -3.4e38f, -INFINITY};
+    struct random r = seeded("remote");
+    for (size_t n = 0; n < rounds(60); n++) {
+        float l[LARGEST];
+        size_t vocab = 2 + below(&r, LARGEST - 1), k = 1 + below(&r, vocab - 1), m = 1 + below(&r, vocab - k);
+        for (size_t i = 0; i < vocab; i++) l[i] = i ? far[below(&r, sizeof far / sizeof *far)] : 0;
+        struct hm_row *p = open_row(l, vocab, n % 2 ? "1" : "1/100");
+        for (size_t i = 0; i < KINDS; i++) {
+            struct hm_ival star = level(kinds[i], p, k, m);
+            bool bound = strncmp(kinds[i], "chi2", 4) == 0 && star.lo > 0x1.fp1023 && star.hi == INFINITY;
+            if (!is_narrow(star) && !bound) fail_msg("%s, row %zu: [%g, %g]", kinds[i], n, star.lo, star.hi);
+        }
+        hm_row_close(p);
+    }
+    float near_far[] = {0, -3e8f};
+    struct hm_row *closed = open_row(near_far, 2, "1"); // u = e^-L sqrt 2, Z = 2 u
+    struct hm_ival star = level("renyi-reverse:3", closed, 1, 1);
+    assert_true(fabs(star.lo - (3e8 - 1.5 * log(2))) < 1e-6 && fabs(star.hi - (3e8 - 1.5 * log(2))) < 1e-6);
+    hm_row_close(closed);
+    near_far[1] = -3e20f;
+    struct hm_row *p = open_row(near_far, 2, "1"), *q = open_row((float[]){0, 1}, 2, "1");
+    assert_int_equal(certified("renyi-reverse:1/2", p, q, 1, 1), HM_CERT_NO);
+    assert_true(certified("renyi-reverse:3", p, q, 1, 1) != HM_CERT_UNDECIDED);
+    hm_row_close(p);
+    hm_row_close(q);
+}
+
 static int release_caches(void **state)
 {
     (void)state;
@@ -388,6 +419,7 @@ int main(void)
         cmocka_unit_test(kinds_agree),
         cmocka_unit_test(words_and_ends),
         cmocka_unit_test(equalities_are_no),
+        cmocka_unit_test(remote_tokens_leave_narrow_stars),
     };
     return cmocka_run_group_tests(tests, NULL, release_caches);
 }
