@@ -243,7 +243,8 @@ static void no_level_without_a_level(void **state)
 static void numbers_are_those_of_json(void **state)
 {
     (void)state;
-    static const char *const good[] = {"0", "-0", "1e-05", "1E-05", "-1e05", "1.5e+007", "0.001", "-0.0e-00", "\"-01\""};
+    static const char *const good[] = {"0",        "-0",    "1e-05",    "1E-05",  "-1e05",
+                                       "1.5e+007", "0.001", "-0.0e-00", "\"-01\""};
     static const char *const bad[] = {"01", "-01", "00", "-00.5", "01e5"};
     static const char *const forms[] = {"%s", "[%s]", "{\"a\":%s}", "[1,%s]", "[1, %s]"};
     char text[64];
@@ -327,7 +328,8 @@ static void a_larger_radius_is_refuted(void **state)
             for (int j = 0;; j++) {
                 log = test_log_read(test_logs[which]);
                 cJSON *claim = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"), j);
-                cJSON *radius = cJSON_GetObjectItemCaseSensitive(claim, "radius"), *lower = cJSON_GetArrayItem(radius, 0);
+                cJSON *radius = cJSON_GetObjectItemCaseSensitive(claim, "radius"),
+                      *lower = cJSON_GetArrayItem(radius, 0);
                 bool bound = radius && strcmp(cJSON_GetArrayItem(radius, 1)->valuestring, "inf") == 0;
                 double value = bound ? strtod(lower->valuestring, NULL) : 0;
                 bool done = !claim;
@@ -373,11 +375,16 @@ static void lower_bounds_stand_where_they_may(void **state)
         const char *log, *key, *inner;
         bool record, may;
     } table[] = {
-        {"restricted", "restricted", "klr", false, true}, {"restricted", "restricted", "klf", false, false},
-        {"restricted", "restricted", "kl", false, false}, {"restricted", "klr", NULL, false, false},
-        {"divergences", "divergences", "chi2", true, true}, {"divergences", "divergences", "max", true, true},
-        {"divergences", "divergences", "renyi:3", false, true}, {"divergences", "divergences", "spread", false, true},
-        {"divergences", "kl_pq", NULL, true, false}, {"divergences", "entropy", NULL, true, false},
+        {"restricted", "restricted", "klr", false, true},
+        {"restricted", "restricted", "klf", false, false},
+        {"restricted", "restricted", "kl", false, false},
+        {"restricted", "klr", NULL, false, false},
+        {"divergences", "divergences", "chi2", true, true},
+        {"divergences", "divergences", "max", true, true},
+        {"divergences", "divergences", "renyi:3", false, true},
+        {"divergences", "divergences", "spread", false, true},
+        {"divergences", "kl_pq", NULL, true, false},
+        {"divergences", "entropy", NULL, true, false},
         {"audit", "margin", "klr", false, false},
     };
     static const double factors[] = {1, 0.5, 2};
@@ -389,12 +396,15 @@ static void lower_bounds_stand_where_they_may(void **state)
             while (!v && ++i < log->count) {
                 if (table[j].record) v = find_finite(log->line[i], table[j].key, table[j].inner);
                 if (table[j].record) continue;
-                cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(log->line[i], "claims"))
-                    if (!v) v = find_finite(claim, table[j].key, table[j].inner);
+                cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(log->line[i], "claims")) if (!v) v =
+                    find_finite(claim, table[j].key, table[j].inner);
             }
             make_bound(v, factors[f]);
             bool fine = table[j].may && factors[f] <= 1;
-            expect(log, i, fine ? 0 : 1, fine ? "PROVED " : !table[j].may ? "within 2^-30" : "expected an enclosure of");
+            expect(log, i, fine ? 0 : 1,
+                   fine            ? "PROVED "
+                   : !table[j].may ? "within 2^-30"
+                                   : "expected an enclosure of");
         }
 }
 

@@ -25,7 +25,8 @@ static void set_rows(struct ck_math *m, const float *p, const float *q)
 // Does the rule accept this position of n equal tokens and a tail?  By definition, at a depth that doubles can see.
 static bool accepts(const struct ck_rule *r, int n, int tails, int position)
 {
-    long double e = expl(-5), total = n + tails * e, entropy = n / total * logl(total) + tails * e / total * (5 + logl(total));
+    long double e = expl(-5), total = n + tails * e,
+                entropy = n / total * logl(total) + tails * e / total * (5 + logl(total));
     long double p = (position < n ? 1 : position < n + tails ? e : 0) / total, a = mpq_get_d(r->a), b = mpq_get_d(r->b);
     long double before = position <= n ? position / total : 1;
     if (r->kind == CK_ADDITIVE) return p >= 1 / total - a;
@@ -111,7 +112,8 @@ static void laws_of_uniform_rows(void **state)
     mpq_set_ui(m.inverse_claim, 1, 1);
     for (int p = 1; p <= VOCAB; p++)
         for (unsigned q = 1; q < 1 << VOCAB; q++)
-            for (struct ck_ask ask = {.k = 1, .m = 1}; ask.k < VOCAB; ask.m++, ask.k += ask.m > 4, ask.m %= 5, ask.m += !ask.m) {
+            for (struct ck_ask ask = {.k = 1, .m = 1};
+                 ask.k<VOCAB; ask.m++, ask.k += ask.m> 4, ask.m %= 5, ask.m += !ask.m) {
                 long double at[2][VOCAB], truth[2];
                 pair(p, q, row);
                 set_rows(&m, row[0], row[1]);
@@ -125,7 +127,8 @@ static void laws_of_uniform_rows(void **state)
                     iv_inits(&v, 1, 128);
                     assert_true(quantities[i](&m, 1, &ask, &v));
                     bool zero = truth[i] < 1e-15L, sharp = !zero || mpfr_zero_p(v.hi);
-                    double gap = (double)(mpfr_get_ld(v.lo, MPFR_RNDN) - truth[i]), width = mpfr_get_d(v.hi, MPFR_RNDU) - mpfr_get_d(v.lo, MPFR_RNDD);
+                    double gap = (double)(mpfr_get_ld(v.lo, MPFR_RNDN) - truth[i]),
+                           width = mpfr_get_d(v.hi, MPFR_RNDU) - mpfr_get_d(v.lo, MPFR_RNDD);
                     if (!sharp || fabs(gap) > 1e-14 || width > 1e-14)
                         fail_msg("p on %d, q on 0x%x, k %zu, m %zu: off by %g", p, q, ask.k, ask.m, gap);
                     iv_clears(&v, 1);
@@ -137,7 +140,7 @@ static void laws_of_uniform_rows(void **state)
 static void divergences_of_uniform_rows(void **state)
 {
     (void)state;
-    static const char *const names[] = {"hellinger", "chi2",      "renyi:1/2", "renyi:1/3", "renyi:2/3",
+    static const char *const names[] = {"hellinger", "chi2",    "renyi:1/2", "renyi:1/3", "renyi:2/3",
                                         "renyi:3/2", "renyi:2", "renyi:3",   "renyi:5/2", "renyi-reverse:1/2"};
     struct ck_math m = {0};
     float row[2][VOCAB];

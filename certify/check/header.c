@@ -132,7 +132,8 @@ static void laws(struct ck *c, struct ck_header *h, const cJSON *line)
     }
     for (int i = 0; i < h->m_count; i++) // each proposal costs a pass over the row
         if ((h->laws[0] || h->laws[1]) && h->m[i] > LAW_LIMIT)
-            ck_unreadable(c, "m", "expected at most %d where there are laws, found %lld", LAW_LIMIT, (long long)h->m[i]);
+            ck_unreadable(c, "m", "expected at most %d where there are laws, found %lld", LAW_LIMIT,
+                          (long long)h->m[i]);
 }
 
 // What an audit's header must say, as there is no decoding in it.

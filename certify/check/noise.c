@@ -179,8 +179,8 @@ static void extreme_term(const struct iv *z, bool least, struct iv *t, struct iv
     if (inside) mpfr_min(out->hi, out->hi, t[6].hi, MPFR_RNDU);
 }
 
-// Does the delta branch of entropy hold (or fail) for every noise up to eta?  theory.md §6: one sum has a sign. NO: it has
-// the other one, and so nothing is proved at this noise or above.
+// Does the delta branch of entropy hold (or fail) for every noise up to eta?  theory.md §6: one sum has a sign. NO: it
+// has the other one, and so nothing is proved at this noise or above.
 static enum answer branch_is_stable(struct ck_math *m, int level, const struct ck_ask *ask, double eta, bool holds)
 {
     const struct ck_dist *d = ck_dist(m, CK_TARGET, level);

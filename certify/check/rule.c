@@ -108,9 +108,9 @@ static enum answer by_tail(const struct ck_row *r, enum test test, mpq_srcptr a,
 {
     size_t n = r->first[1];
     if (r->classes == 1 || position >= n) return OPEN;
-    if (test == MASS && ck_compare_product(n, a, 1) == 0) return NO;                // 1/(n + tail) < 1/n
-    if (test == SHARE && ck_compare_product(n, a, position + 1) == 0) return NO;    // j/(n + tail) < j/n
-    if (test == SURPRISE && mpq_cmp_ui(a, 1, 1) <= 0) return YES;                   // ln p_1 > -H
+    if (test == MASS && ck_compare_product(n, a, 1) == 0) return NO;             // 1/(n + tail) < 1/n
+    if (test == SHARE && ck_compare_product(n, a, position + 1) == 0) return NO; // j/(n + tail) < j/n
+    if (test == SURPRISE && mpq_cmp_ui(a, 1, 1) <= 0) return YES;                // ln p_1 > -H
     return OPEN;
 }
 

@@ -151,9 +151,10 @@ int64_t ck_peek(const cJSON *object, const char *key); // without errors: -1 whe
 int64_t ck_integer(struct ck *c, const cJSON *value, const char *field, int64_t least);
 double ck_real(struct ck *c, const cJSON *value, const char *field);
 bool ck_interval(struct ck *c, const cJSON *object, const char *key, double ends[2]); // checked for width and order
-bool ck_enclosure(struct ck *c, const cJSON *object, const char *key, bool bound, double ends[2]); // bound: [x, "inf"] too
-bool ck_bound(struct ck *c, const cJSON *object, const char *key, double ends[2]);    // [lower, "inf"]
-const char *ck_show(const cJSON *value);                                              // for messages; a static buffer
+bool ck_enclosure(struct ck *c, const cJSON *object, const char *key, bool bound,
+                  double ends[2]);                                                 // bound: [x, "inf"] too
+bool ck_bound(struct ck *c, const cJSON *object, const char *key, double ends[2]); // [lower, "inf"]
+const char *ck_show(const cJSON *value);                                           // for messages; a static buffer
 void ck_expect_int(struct ck *c, const cJSON *object, const char *key, int64_t expected);
 bool ck_read_line(FILE *file, char **line, size_t *size, size_t *capacity, bool *complete); // false: end or too long
 
