@@ -286,8 +286,8 @@ void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
                                  : "</a><a href=\"#text\">Text</a>"
                                    "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a "
                                    "href=\"#theory\">Bounds and laws</a><a "
-                                   "href=\"#closest\">Closest decisions</a>");
-    hm_put(o, "<a href=\"#run\">What was run</a><a href=\"#how\">How computed</a>");
+                                   "href=\"#closest\">Closest</a>");
+    hm_put(o, "<a href=\"#run\">Run</a><a href=\"#how\">Method</a>");
     if (r->claim_count > 1) {
         hm_put(o, "<label class=\"js-only\">Claim <select id=\"claim\">");
         for (size_t i = 0; i < r->claim_count; i++) {
