@@ -44,6 +44,23 @@ static hm_status prefix_at(struct hm_row *row, const int32_t *tokens, size_t lis
     return HM_OK;
 }
 
+// A tail that no precision tells from nothing still counts: where the first tokens are tied with the top and are exactly the
+// share of all that are, the tail's part of the target is what they lack.
+static void settle_by_tail(struct hm_row *row, size_t n, mpq_srcptr share, struct hm_crossing *out)
+{
+    size_t ones = 0;
+    while (ones < n && row->logits[hm_row_token(row, ones)] == row->top) ones++;
+    if (out->most != out->least + 1 || out->least > ones || ones == n) return;
+    mpz_t exact, reached;
+    mpz_init(exact);
+    mpz_init(reached);
+    mpz_mul_ui(exact, mpq_numref(share), ones);
+    mpz_mul_ui(reached, mpq_denref(share), out->least);
+    if (mpz_cmp(exact, reached) == 0) out->least = out->most;
+    mpz_clear(exact);
+    mpz_clear(reached);
+}
+
 hm_status hm_row_prefix(struct hm_row *row, size_t limit, mpq_srcptr share, struct hm_crossing *out, struct hm_error *err)
 {
     size_t n = limit < row->support ? limit : row->support; // -inf tokens add nothing
@@ -77,6 +94,7 @@ hm_status hm_row_prefix(struct hm_row *row, size_t limit, mpq_srcptr share, stru
     free(tokens);
     if (out->most > n) out->most = n; // the whole support always reaches the share
     if (out->least > n) out->least = n;
+    if (status == HM_OK) settle_by_tail(row, n, share, out);
     return status;
 }
 

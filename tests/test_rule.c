@@ -176,27 +176,14 @@ static void ties_of_the_theory(void **state)
     }
 }
 
-// The first token misses one half by e^-5000: 4096 bits cannot see it, and the answer says so.
-static void the_undecidable_is_not_guessed(void **state)
+// The first token misses one half by e^-5000: 4096 bits cannot see it, the tail's existence settles it.
+static void a_miss_beyond_precision_is_a_miss(void **state)
 {
     (void)state;
     float l[] = {0, 0, -5000, -6000};
     struct hm_row *row = open_row(l, 4, "1");
     assert_int_equal(count_accepted("additive:1/2", row), 4); // w + W/2 >= 1 needs no digit of w
-    struct hm_rule rule = parse_rule("nucleus:1/2");
-    struct hm_error err;
-    enum hm_verdict v;
-    size_t k;
-    assert_int_equal(hm_rule_count(&rule, row, &k, &v, &err), HM_OK);
-    assert_int_equal(v, HM_UNDECIDED);
-    assert_int_equal(k, 1);
-    assert_int_equal(hm_rule_accepts(&rule, row, 0, &v, &err), HM_OK);
-    assert_int_equal(v, HM_YES);
-    assert_int_equal(hm_rule_accepts(&rule, row, 1, &v, &err), HM_OK);
-    assert_int_equal(v, HM_UNDECIDED);
-    assert_int_equal(hm_rule_accepts(&rule, row, 2, &v, &err), HM_OK);
-    assert_int_equal(v, HM_NO);
-    hm_rule_clear(&rule);
+    assert_int_equal(count_accepted("nucleus:1/2", row), 2);
     hm_row_close(row);
 }
 
@@ -225,6 +212,27 @@ static void assert_turns(struct hm_row *row, const char *before, const char *aft
 }
 
 // Distinct logits, every rank: the parameter at which its token comes in, to 2^-400, on both sides.
+// Uniform but for tokens 10^4 nats below: their mass is beyond every precision, and decides.
+static void a_tail_beyond_precision_decides(void **state)
+{
+    (void)state;
+    float two[] = {0, 0, -1e4f}, four[] = {1, 1, 1, -1e4f, 1, -1e4f};
+    struct hm_row *row = open_row(two, 3, "1");
+    assert_int_equal(count_accepted("nucleus:1/2", row), 2); // the first holds a little less than half
+    assert_int_equal(count_accepted("nucleus:499/1000", row), 1);
+    assert_int_equal(count_accepted("nucleus:501/1000", row), 2);
+    hm_row_close(row);
+    row = open_row(four, 6, "1");
+    assert_int_equal(count_accepted("nucleus:1/4", row), 2);
+    assert_int_equal(count_accepted("nucleus:3/4", row), 4);
+    assert_int_equal(count_accepted("nucleus:1/5", row), 1);
+    hm_row_close(row);
+    two[2] = -INFINITY; // without a tail the share is reached
+    row = open_row(two, 3, "1");
+    assert_int_equal(count_accepted("nucleus:1/2", row), 1);
+    hm_row_close(row);
+}
+
 static void parameters_turn_at_the_border(void **state)
 {
     (void)state;
@@ -379,7 +387,8 @@ int main(void)
         cmocka_unit_test(bad_spellings_are_refused),
         cmocka_unit_test(tokens_outside_the_row_are_errors),
         cmocka_unit_test(ties_of_the_theory),
-        cmocka_unit_test(the_undecidable_is_not_guessed),
+        cmocka_unit_test(a_miss_beyond_precision_is_a_miss),
+        cmocka_unit_test(a_tail_beyond_precision_decides),
         cmocka_unit_test(parameters_turn_at_the_border),
         cmocka_unit_test(swapped_parameters_are_noticed),
         cmocka_unit_test(the_active_threshold_is_the_smaller),
