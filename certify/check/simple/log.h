@@ -23,7 +23,8 @@ static bool well_formed(const char *text, size_t size) {
         if (string && b == '\\' && strncmp(text + ++i, "u0000", 5) == 0) return false;
         if (b == '"') string = !string;
         depth += string ? 0 : (b == '{' || b == '[') - (b == '}' || b == ']');
-        bool first = !string && b == '0' && strchr("[{,:- ", text[i - 1]);
+        size_t start = i > 0 && text[i - 1] == '-' ? i - 1 : i; // of a number that begins here, if one does
+        bool first = !string && b == '0' && (start == 0 || strchr("[{,: ", text[start - 1]));
         if (depth > 32 || (first && isdigit((unsigned char)text[i + 1]))) return false;
     }
     return true;
