@@ -225,6 +225,7 @@ struct tally {
 static struct tally tally;
 static struct test_log *current;
 static bool lower_bound; // at a radius that is a lower bound: smaller ones, and some larger ones, are bounds too
+static bool infinite;    // at an enclosure whose upper end is infinite
 static bool structural;  // rows are absent
 static const char *only; // the one path to mutate, or NULL
 
@@ -242,6 +243,8 @@ static bool matches(const char *pattern, const char *path)
 static const char *free_to(const char *path, enum mutation how)
 {
     if (lower_bound && strstr(path, ".radius")) return "a lower bound";
+    bool may_be_bound = strstr(path, "divergences.") || strstr(path, "restricted.klr"); // docs/log.md "Numbers"
+    if (may_be_bound && (how == ENDLESS || (infinite && (how == UP || how == DOWN)))) return "a lower bound";
     for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
         if ((how == REMOVE || how == NUL) && matches(optional[i], path)) return "optional";
     for (size_t i = 0; i < sizeof freedoms / sizeof freedoms[0]; i++)
@@ -399,6 +402,8 @@ static void walk(size_t line, const cJSON *parent, const int *at, int depth, con
         snprintf(name, sizeof name, v->string ? "%s.%s" : "%s[]", path, v->string ? v->string : "");
         if (v->string && strcmp(v->string, "radius") == 0)
             lower_bound = strcmp(cJSON_GetArrayItem(v, 1)->valuestring, "inf") == 0;
+        if (cJSON_IsArray(v) && cJSON_GetArraySize(v) == 2 && cJSON_IsString(cJSON_GetArrayItem(v, 1)))
+            infinite = strcmp(cJSON_GetArrayItem(v, 1)->valuestring, "inf") == 0;
         for (int how = 0; how < MUTATIONS && (!only || strncmp(only, name, strlen(name)) == 0); how++) {
             cJSON *copy = cJSON_Duplicate(current->line[line], 1), *whole = current->line[line], *inside = copy;
             for (int i = 0; i < depth; i++) inside = cJSON_GetArrayItem(inside, here[i]);
