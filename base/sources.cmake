@@ -1,4 +1,5 @@
 list(APPEND HALLMARK_SOURCES
+  base/clock.c
   base/error.c
   base/file.c
   base/json.c

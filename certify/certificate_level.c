@@ -98,9 +98,7 @@ bool hm_level_filtered(struct hm_row *row, size_t k, size_t m, struct hm_level *
                                    .support = row->support, .top = row->top, .temperature = row->temperature.value};
     struct hm_level_ivals v;
     struct hm_margin_ivals g;
-    bool answered = hm_level_filter(&problem, &v, margin ? &g : NULL);
-    if (answered) row->filter.answered++;
-    else row->filter.undecided++;
+    bool answered = hm_filter_count(row, hm_level_filter(&problem, &v, margin ? &g : NULL));
     if (answered) *level = as_level(&v);
     if (answered && margin) *margin = (struct hm_margin){g.gap, g.klf, g.klr, g.tv};
     return answered;

@@ -15,12 +15,6 @@ struct terms {
     bool between; // 0 < a < 1, which no double may show
 };
 
-// ln(W/w_top), sharp where the top holds nearly everything.
-static struct hm_ival log_share(struct hm_row *row)
-{
-    return hm_ival_log1p(hm_ival_div(hm_filter_tail(row, 1), hm_filter_top(row)));
-}
-
 static struct hm_ival exactly(float l, float d)
 {
     struct hm_exact gap = hm_exact_difference(l, d);
@@ -31,7 +25,7 @@ static struct hm_ival exactly(float l, float d)
 static struct hm_ival log_ratio(struct hm_row *p, struct hm_row *q, struct hm_ival inverse)
 {
     struct hm_ival tops = hm_ival_mul(exactly(p->top, q->top), inverse);
-    return hm_ival_add(tops, hm_ival_sub(log_share(p), log_share(q)));
+    return hm_ival_add(tops, hm_ival_sub(hm_filter_log_total(p), hm_filter_log_total(q)));
 }
 
 static struct hm_ival inverse_temperature(const struct hm_row *row)

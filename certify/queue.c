@@ -3,6 +3,7 @@
 // what is left itself: it has nothing else to do, and a worker in the background could not raise its priority again.
 #include "certify/queue.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 struct slot {
@@ -69,13 +69,6 @@ static void prepare(struct hm_queue *queue, uint64_t position)
     if (position == queue->finished) pthread_cond_signal(&queue->prepared);
 }
 
-static double thread_seconds(void)
-{
-    struct timespec time;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 enum { BACKGROUND = 10 }; // nice value: about a tenth of a processor that somebody else wants
 
 // On Linux a nice value belongs to a thread. Where it cannot be set, things are only slower.
@@ -94,7 +87,7 @@ static void *worker_main(void *argument)
         if (queue->taken == queue->pushed) break;
         prepare(queue, queue->taken++);
     }
-    queue->statistics.seconds += thread_seconds();
+    queue->statistics.seconds += hm_thread_seconds();
     pthread_mutex_unlock(&queue->mutex);
     if (queue->options.leave) queue->options.leave();
     return NULL;
@@ -104,9 +97,9 @@ static void *worker_main(void *argument)
 static void work_off(struct hm_queue *queue)
 {
     if (queue->taken == queue->pushed) return;
-    double before = thread_seconds();
+    double before = hm_thread_seconds();
     while (queue->taken < queue->pushed) prepare(queue, queue->taken++);
-    queue->statistics.seconds += thread_seconds() - before;
+    queue->statistics.seconds += hm_thread_seconds() - before;
     pthread_mutex_unlock(&queue->mutex);
     if (queue->options.leave) queue->options.leave();
     pthread_mutex_lock(&queue->mutex);
@@ -145,7 +138,7 @@ static void *writer_main(void *argument)
         if (empty || !slot_of(queue, queue->finished)->prepared) pthread_cond_wait(&queue->prepared, &queue->mutex);
         else finish(queue);
     }
-    queue->statistics.writer_seconds = thread_seconds();
+    queue->statistics.writer_seconds = hm_thread_seconds();
     pthread_mutex_unlock(&queue->mutex);
     return NULL;
 }

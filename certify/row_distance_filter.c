@@ -56,13 +56,12 @@ static bool pair_open(struct pair *x, struct hm_row *p, struct hm_row *q)
     x->known = p->filter.pair;
     if (x->known.other == q->serial) return true;
     const struct hm_weight_scale *s = &p->filter.scale;
-    struct hm_ival tail_p = hm_ival_log1p(hm_ival_div(hm_filter_tail(p, 1), hm_filter_top(p)));
-    struct hm_ival tail_q = hm_ival_log1p(hm_ival_div(hm_filter_tail(q, 1), hm_filter_top(q)));
+    struct hm_ival logs = hm_ival_sub(hm_filter_log_total(p), hm_filter_log_total(q));
     double low, tops = two_sum(p->top, -(double)q->top, &low), high = tops * s->inverse;
     low = __builtin_fma(tops, s->inverse, -high) + (tops * s->inverse_low + low * s->inverse);
     x->known.other = q->serial;
     x->known.scale = (struct hm_pair_scale){s->inverse, s->inverse_low, high, low, 0};
-    struct hm_ival rest = hm_ival_exp(hm_ival_point(shift(x, hm_ival_sub(tail_p, tail_q))));
+    struct hm_ival rest = hm_ival_exp(hm_ival_point(shift(x, logs)));
     x->known.eta += fabs(high) * 0x1p-98;
     x->known.scale.ratio = p->filter.heads[0] / q->filter.heads[0] * (rest.lo / 2 + rest.hi / 2);
     x->known.twist = (rest.hi - rest.lo) / rest.lo + 3 * HM_WEIGHT_ERROR + 0x1p-50;

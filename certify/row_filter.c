@@ -175,8 +175,7 @@ struct hm_ival hm_filter_distance(const struct hm_row *row, size_t token)
     return (struct hm_ival){t * (1 - 0x1p-50), t * (1 + 0x1p-50)};
 }
 
-// ln(W / w_top): log1p of what the others weigh, which stays sharp where the top holds nearly everything.
-static struct hm_ival log_share(struct hm_row *row)
+struct hm_ival hm_filter_log_total(struct hm_row *row)
 {
     return hm_ival_log1p(hm_ival_div(hm_filter_tail(row, 1), hm_filter_top(row)));
 }
@@ -184,13 +183,13 @@ static struct hm_ival log_share(struct hm_row *row)
 struct hm_ival hm_filter_lse(struct hm_row *row)
 {
     struct hm_ival top = hm_ival_div(hm_ival_point(row->top), hm_ival_rational(row->temperature.value));
-    return hm_ival_add(top, log_share(row));
+    return hm_ival_add(top, hm_filter_log_total(row));
 }
 
 // H = ln W + (sum of w_i t_i)/W, weights in units of the top's: both terms are >= 0.
 struct hm_ival hm_filter_row_entropy(struct hm_row *row)
 {
-    struct hm_ival h = hm_ival_add(log_share(row), hm_ival_div(row->filter.moment, row->filter.total));
+    struct hm_ival h = hm_ival_add(hm_filter_log_total(row), hm_ival_div(row->filter.moment, row->filter.total));
     if (h.lo < 0) h.lo = 0;
     return h;
 }

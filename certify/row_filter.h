@@ -76,6 +76,9 @@ struct hm_ival hm_filter_enclose_pass(double sum, size_t terms);
 // Counts an answer, or the lack of one; returns `answered`.
 bool hm_filter_count(struct hm_row *row, bool answered);
 
+// ln(W/w_top), from log1p of what the others weigh: it stays sharp where the top holds nearly everything.
+struct hm_ival hm_filter_log_total(struct hm_row *row);
+
 // ln sum exp(l_i/T) and the entropy, in nats; p_token. Not narrow: ask MPFR.
 struct hm_ival hm_filter_lse(struct hm_row *row);
 struct hm_ival hm_filter_row_entropy(struct hm_row *row);

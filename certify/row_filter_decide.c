@@ -98,14 +98,9 @@ bool hm_filter_draw(struct hm_row *row, size_t support, uint64_t bits, int32_t *
     return hm_filter_count(row, found);
 }
 
-// The prefix within the first `listed` tokens of the order, whose weights are put in weights [listed].
-static bool prefix_within(struct hm_row *row, size_t listed, const struct target *target, double *weights, size_t *length)
+static void list_weights(struct hm_row *row, size_t count, double *weights)
 {
-    size_t position;
-    for (size_t r = 0; r < listed; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];
-    bool found = crosses(weights, listed, target, &position);
-    if (found) *length = position + 1;
-    return found;
+    for (size_t r = 0; r < count; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];
 }
 
 bool hm_filter_prefix(struct hm_row *row, size_t n, mpq_srcptr share, size_t *length)
@@ -113,19 +108,25 @@ bool hm_filter_prefix(struct hm_row *row, size_t n, mpq_srcptr share, size_t *le
     if (!hm_filter_ready(row)) return false;
     double *weights = malloc(n * sizeof *weights);
     if (!weights) return false;
-    bool found = false;
     struct hm_ival s = hm_ival_rational(share);
-    if (n == row->support) { // most prefixes are short: they need no sorted row
-        struct target target = share_of(s, row->filter.mass, row->filter.total);
-        for (size_t listed = HM_ROW_HEAD; listed < n && !found; listed *= 8)
-            found = prefix_within(row, listed, &target, weights, length);
-        if (!found) found = prefix_within(row, n, &target, weights, length);
-    } else {
-        for (size_t r = 0; r < n; r++) weights[r] = row->filter.weights[hm_row_token(row, r)];
-        double sum = whole(weights, n);
-        struct target target = share_of(s, sum, hm_filter_enclose(sum, n));
-        found = prefix_within(row, n, &target, weights, length);
+    struct target target;
+    size_t position, listed = n;
+    if (n == row->support) {
+        target = share_of(s, row->filter.mass, row->filter.total);
+        if (n > HM_ROW_HEAD) listed = HM_ROW_HEAD; // most prefixes are short: they need no sorted row
     }
+    list_weights(row, listed, weights);
+    if (n != row->support) {
+        double sum = whole(weights, n);
+        target = share_of(s, sum, hm_filter_enclose(sum, n));
+    }
+    bool found = crosses(weights, listed, &target, &position);
+    while (!found && listed < n) {
+        listed = listed > n / 8 ? n : listed * 8;
+        list_weights(row, listed, weights);
+        found = crosses(weights, listed, &target, &position);
+    }
+    if (found) *length = position + 1;
     free(weights);
     return hm_filter_count(row, found);
 }

@@ -9,12 +9,6 @@
 
 // ---- what thresholds share
 
-// log1p of what the others weigh: sharp where the top holds nearly everything.
-struct hm_ival hm_reach_log_total(struct hm_row *row)
-{
-    return hm_ival_log1p(hm_ival_div(hm_filter_tail(row, 1), hm_filter_top(row)));
-}
-
 hm_status hm_reach_log_total_exact(struct hm_row *row, mpfr_prec_t precision, struct hm_mpi *out, struct hm_error *err)
 {
     hm_status status = hm_row_sums(row, precision, err);

@@ -2,6 +2,7 @@
 // id order; the filter's weights are tried first (docs/filter.md).
 #include "certify/sampling.h"
 
+#include "bounds/ival_math.h"
 #include "certify/row_state.h"
 
 #include <math.h>
@@ -25,28 +26,15 @@ static struct selection select_first(struct hm_row *row, size_t support, int64_t
 
 // ---- in doubles
 
-static double ratio_down(double a, double b)
-{
-    double x = a / b;
-    return x - (fabs(x) * 0x1p-52 + 0x1p-1000);
-}
-
-static double ratio_up(double a, double b)
-{
-    double x = a / b;
-    return x + (fabs(x) * 0x1p-52 + 0x1p-1000);
-}
-
 // A share is at most 1, but a checker that meets e^-5000 below 1 comes down to it from both sides.
 static struct hm_ival clip(struct hm_ival x)
 {
     return (struct hm_ival){x.lo > 0 ? x.lo : 0, x.hi < 1 ? x.hi : 1 + 0x1p-52};
 }
 
-// b is positive.
 static struct hm_ival share(struct hm_ival a, struct hm_ival b)
 {
-    return clip((struct hm_ival){ratio_down(a.lo, b.hi), ratio_up(a.hi, b.lo)});
+    return clip(hm_ival_div(a, b));
 }
 
 // The weights selected are summed in blocks of up to 256 tokens of the row, as hm_filter_enclose expects.

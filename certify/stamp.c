@@ -3,6 +3,7 @@
 // before they are stored, and the same records give the same bytes for any number of threads.
 #include "certify/stamp.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "certify/log_writer.h"
 #include "certify/queue.h"
@@ -12,7 +13,6 @@
 #include <mpfr.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_THREADS = 256, MOST_JOBS = 65536, DEFAULT_ROWS = 1024, TARGET = 0, DRAFT = 1 };
 static const uint64_t DEFAULT_ROW_BYTES = 256u << 20, DEFAULT_SHARD_BYTES = 1u << 30;
@@ -31,13 +31,6 @@ struct hm_stamper {
     hm_status rc; // the first failure the caller was told of
     struct hm_error error;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 // ---- on a worker
 
@@ -184,7 +177,7 @@ hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct h
     *out = NULL;
     struct hm_stamper *s = hm_calloc(1, sizeof *s);
     if (!s) return hm_fail(err, HM_MEMORY, "out of memory for the certificate log");
-    s->opened = now();
+    s->opened = hm_now();
     s->line = options->line;
     s->line_user = options->line_user;
     hm_status rc = hm_stamp_config_set(&s->config, options, header, err);
@@ -320,7 +313,7 @@ hm_status hm_stamper_row(struct hm_stamper *s, const struct hm_log_row *row, str
 static hm_status write_end(struct hm_stamper *s, struct hm_error *err)
 {
     struct hm_line line = {0};
-    hm_stamp_end_line(&line, &s->config, &s->summary, now() - s->opened);
+    hm_stamp_end_line(&line, &s->config, &s->summary, hm_now() - s->opened);
     hm_status rc = hm_line_check(&line, "end", err);
     if (!rc) rc = deliver(s, &line, err);
     hm_line_free(&line);

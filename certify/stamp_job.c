@@ -2,7 +2,7 @@
 #include "certify/stamp_record.h"
 
 #include "base/memory.h"
-#include "certify/row_state.h"
+#include "certify/row.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +139,7 @@ struct hm_stamp_job *hm_stamp_job_round(const struct hm_log_round *round, const 
 void hm_stamp_count_questions(struct hm_stamp_job *job, const struct hm_row *row)
 {
     if (!row) return;
-    job->decisions += row->filter.answered + row->filter.undecided;
-    job->filter_undecided += row->filter.undecided;
+    struct hm_row_questions questions = hm_row_questions(row);
+    job->decisions += questions.answered + questions.undecided;
+    job->filter_undecided += questions.undecided;
 }

@@ -2,7 +2,9 @@
 #include "certify/stamp_record.h"
 
 #include "base/memory.h"
+#include "bounds/ival_math.h"
 #include "certify/sampling.h"
+#include "certify/stamp_step.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,13 +31,6 @@ struct walk {
     struct hm_ival sum;
 };
 
-// Outward from a result of one rounding, for numbers >= 0.
-static struct hm_ival widen(double lo, double hi)
-{
-    lo -= lo * 0x1p-52 + 0x1p-1000;
-    return (struct hm_ival){lo > 0 ? lo : 0, hi + (hi * 0x1p-52 + 0x1p-1000)};
-}
-
 // The probabilities of a node's children, and of reaching them.
 static hm_status descend(struct hm_stamp_job *job, const struct hm_stamp_config *config, size_t node, struct walk *w,
                          struct hm_error *err)
@@ -51,9 +46,9 @@ static hm_status descend(struct hm_stamp_job *job, const struct hm_stamp_config 
     hm_stamp_count_questions(job, row);
     hm_row_close(row);
     for (size_t i = 0; i < count && !rc; i++) {
-        struct hm_ival product = widen(w->reach[node].lo * w->p[i].lo, w->reach[node].hi * w->p[i].hi);
+        struct hm_ival product = hm_ival_mul(w->reach[node], w->p[i]);
         w->reach[w->nodes[i]] = product;
-        w->sum = widen(w->sum.lo + product.lo, w->sum.hi + product.hi);
+        w->sum = hm_ival_add(w->sum, product);
     }
     return rc;
 }
@@ -70,7 +65,7 @@ static hm_status walk_tree(struct hm_stamp_job *job, const struct hm_stamp_confi
             snprintf(place, sizeof place, "node %zu", node);
             if (rc) hm_fail_prefix(err, place);
         }
-    *out = w->sum;
+    *out = hm_stamp_provable(w->sum);
     return rc;
 }
 

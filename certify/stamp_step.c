@@ -1,13 +1,13 @@
 // Step, node and audit records: the certificates of one target row, computed and written as JSON. See stamp_record.h;
 // claims are in stamp_claim.c.
 #include "certify/stamp_step.h"
+#include "base/clock.h"
 
 #include "certify/sampling.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 bool hm_stamp_has_token(const struct hm_stamp_scene *s)
 {
@@ -29,20 +29,13 @@ struct hm_ival hm_stamp_provable(struct hm_ival value)
 
 // ---- row references
 
-static double thread_seconds(void)
-{
-    struct timespec time;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static hm_status add_hash(struct hm_stamp_scene *s, const float *row, double *seconds)
 {
     uint8_t digest[HM_SHA256_BYTES];
     char hex[HM_SHA256_HEX];
-    double start = thread_seconds();
+    double start = hm_thread_seconds();
     hm_status rc = hm_sha256(row, s->config->vocab * sizeof *row, digest, s->err);
-    *seconds += thread_seconds() - start;
+    *seconds += hm_thread_seconds() - start;
     if (rc) return rc;
     hm_sha256_hex(digest, hex);
     hm_line_format(s->line, ",\"sha256\":\"%s\"", hex);

@@ -43,12 +43,7 @@ static hm_status print_finding_json(const struct hm_audit_finding *f, struct hm_
     if (f->logit >= 0) cJSON_AddNumberToObject(object, "logit", (double)f->logit);
     else cJSON_AddNullToObject(object, "logit");
     cJSON_AddStringToObject(object, "message", f->what);
-    char *text = cJSON_PrintUnformatted(object);
-    cJSON_Delete(object);
-    if (!text) return hm_fail(err, HM_MEMORY, "out of memory for JSON");
-    bool good = puts(text) >= 0;
-    free(text);
-    return good ? HM_OK : cannot_write(err);
+    return hm_cli_print_json(object, err);
 }
 
 static hm_status report(struct audit *a, const struct hm_audit_finding *f, struct hm_error *err)

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/timing.h"
+#include "base/clock.h"
 #include "decode/model.h"
 #include "kernels/bench.h"
 
@@ -217,12 +218,7 @@ static hm_status print_json(const struct bench *b, struct hm_error *err)
         cJSON_AddNumberToObject(pass, "share_of_fma", f.flops_share);
         cJSON_AddItemToArray(passes, pass);
     }
-    char *text = cJSON_PrintUnformatted(object);
-    cJSON_Delete(object);
-    if (!text) return hm_fail(err, HM_MEMORY, "out of memory for JSON");
-    puts(text);
-    free(text);
-    return HM_OK;
+    return hm_cli_print_json(object, err);
 }
 
 static void close_bench(struct bench *b)

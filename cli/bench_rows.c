@@ -8,6 +8,7 @@
 #include "cli/flags.h"
 #include "cli/timing.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "certify/certificate.h"
 
@@ -202,12 +203,7 @@ static hm_status print_json(const struct bench *b, struct hm_error *err)
     }
     cJSON_AddNumberToObject(object, "decisions", (double)(b->answered + b->undecided));
     cJSON_AddNumberToObject(object, "undecided", (double)b->undecided);
-    char *text = cJSON_PrintUnformatted(object);
-    cJSON_Delete(object);
-    if (!text) return hm_fail(err, HM_MEMORY, "out of memory for JSON");
-    puts(text);
-    free(text);
-    return HM_OK;
+    return hm_cli_print_json(object, err);
 }
 
 // ---- the command

@@ -13,6 +13,10 @@ int hm_cmd_decode(int argc, char **argv);
 int hm_cmd_report(int argc, char **argv);
 int hm_cmd_verify(int argc, char **argv);
 
+// One line of JSON on standard output; deletes the object (NULL: memory ran out while it was made).
+struct cJSON;
+hm_status hm_cli_print_json(struct cJSON *object, struct hm_error *err);
+
 // Prints "hallmark: message" on standard error and returns HM_EXIT_USAGE.
 int hm_cli_fail(const struct hm_error *err);
 

@@ -1,5 +1,6 @@
 // `hallmark decode`: models and prompts in; text, a certificate log and a summary out.
 #include "cli/command.h"
+#include "base/clock.h"
 #include "cli/conversation.h"
 #include "cli/decode_check.h"
 #include "cli/decode_options.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static volatile bool interrupted;
@@ -322,22 +322,15 @@ static hm_status run_prompts(struct decode *d, struct hm_error *err)
     return rc;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int finish(struct decode *d, hm_status rc, struct hm_error *err)
 {
     struct hm_stamp_summary stamps = {0};
     if (d->stamping.stamper) {
         struct hm_error late;
         say(d, "certifying the last tokens", "");
-        double start = seconds_now();
+        double start = hm_now();
         hm_status closed = hm_stamper_close(d->stamping.stamper, &stamps, &late);
-        d->waited = seconds_now() - start;
+        d->waited = hm_now() - start;
         if (closed && !rc) {
             rc = closed;
             *err = late;

@@ -1,22 +1,14 @@
 // What `hallmark decode` prints: see decode_summary.h.
 #include "cli/decode_summary.h"
 
+#include "cli/command.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static hm_status print_object(cJSON *object, struct hm_error *err)
-{
-    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
-    cJSON_Delete(object);
-    if (!text) return hm_fail(err, HM_MEMORY, "out of memory for JSON");
-    bool good = puts(text) >= 0 && fflush(stdout) == 0;
-    free(text);
-    return good ? HM_OK : hm_fail(err, HM_IO, "cannot write to standard output");
-}
 
 hm_status hm_print_answer(const struct hm_answer *answer, struct hm_error *err)
 {
@@ -31,7 +23,7 @@ hm_status hm_print_answer(const struct hm_answer *answer, struct hm_error *err)
     cJSON_AddStringToObject(object, "text", text ? text : "");
     cJSON_AddItemToObject(object, "tokens", cJSON_CreateIntArray(answer->token, (int)answer->count));
     free(text);
-    return print_object(object, err);
+    return hm_cli_print_json(object, err);
 }
 
 static double ratio(double a, double b)
@@ -115,7 +107,7 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
         cJSON_AddNumberToObject(object, "sequences", (double)check->compared);
         cJSON_AddNumberToObject(object, "different", (double)check->different);
     }
-    return print_object(s, err);
+    return hm_cli_print_json(s, err);
 }
 
 // ---- for people

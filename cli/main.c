@@ -4,9 +4,13 @@
 #include "bounds/arithmetic.h"
 #include "cli/shortened.h"
 
+#include <cjson/cJSON.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,6 +44,17 @@ int hm_cli_fail(const struct hm_error *err)
     fflush(stdout);
     fprintf(stderr, "hallmark: %s\n", err->message);
     return HM_EXIT_USAGE;
+}
+
+hm_status hm_cli_print_json(struct cJSON *object, struct hm_error *err)
+{
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    if (!text) return hm_fail(err, HM_MEMORY, "out of memory for JSON");
+    bool good = puts(text) >= 0 && fflush(stdout) == 0;
+    int code = errno;
+    free(text);
+    return good ? HM_OK : hm_fail(err, HM_IO, "cannot write to standard output: %s", strerror(code));
 }
 
 // A standard stream that was closed would be replaced by the next file opened, and text would land in a log. It is made

@@ -3,14 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-double hm_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int ascending(const void *a, const void *b)
 {

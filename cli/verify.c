@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/replay.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "certify/check/check.h"
 #include "certify/check/simple/simple.h"
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct arguments {
@@ -27,17 +27,10 @@ struct watch { // progress on a terminal, once a run has taken two seconds
     bool any;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void show_progress(void *user, uint64_t bytes, uint64_t total, uint64_t steps)
 {
     struct watch *w = user;
-    double at = now();
+    double at = hm_now();
     if (at - w->started < 2 || at - w->shown < 0.5) return;
     double share = total ? 100.0 * (double)bytes / (double)total : 0;
     fprintf(stderr, "\r%s: %.0f %%, %" PRIu64 " steps", w->path, share, steps);
@@ -147,7 +140,7 @@ static void check_simply(const char *path, const struct arguments *a, struct hm_
 static void check(const char *path, const struct arguments *a, struct hm_check_result *result)
 {
     struct hm_check_options options = a->options;
-    struct watch watch = {.path = path, .started = now()};
+    struct watch watch = {.path = path, .started = hm_now()};
     if (!is_log_file(path, result)) return;
     if (a->simple) {
         check_simply(path, a, result);

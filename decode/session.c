@@ -1,6 +1,7 @@
 // One decode: see session.h.
 #include "decode/session.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "decode/stop.h"
 
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct hm_session {
     struct hm_session_options options;
@@ -34,13 +34,6 @@ struct hm_session {
     const struct hm_listener *listener;
     struct hm_session_counts *counts;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // ---- opening
 
@@ -289,11 +282,11 @@ static hm_status run_round(struct hm_session *s, uint32_t round, enum hm_stop_re
 {
     uint32_t t = (uint32_t)(s->length - s->prompt);
     size_t visited = 0, emitted = 0;
-    double start = now();
+    double start = hm_now();
     hm_status rc = propose(s, err);
-    double drafted = now();
+    double drafted = hm_now();
     if (!rc) rc = verify(s, err);
-    double verified = now();
+    double verified = hm_now();
     if (!rc) rc = traverse(s, t, &visited, err);
     if (rc) return rc;
 
@@ -372,15 +365,15 @@ static hm_status run_sequence(struct hm_session *s, struct hm_error *err)
 {
     enum hm_stop_reason stop = HM_STOP_NONE;
     const struct hm_listener *l = s->listener;
-    double start = now();
+    double start = hm_now();
     hm_status rc = hm_model_prefill(s->options.target, s->cache, s->context, s->prompt, s->rows, l->prefill, l->user, err);
-    s->counts->prefill_seconds += now() - start;
-    start = now();
+    s->counts->prefill_seconds += hm_now() - start;
+    start = hm_now();
     if (!rc) rc = emit_first(s, &stop, err);
     for (uint32_t round = 0; !rc && stop == HM_STOP_NONE && !(l->interrupted && *l->interrupted); round++)
         rc = run_round(s, round, &stop, err);
     if (!rc && stop != HM_STOP_STRING) rc = finish_text(s, err);
-    s->counts->seconds += now() - start;
+    s->counts->seconds += hm_now() - start;
     return rc;
 }
 

@@ -1,9 +1,9 @@
 // Measures the ceilings of a CPU device: see bench.h.
 #include "kernels/bench.h"
+#include "base/clock.h"
 
 #include "kernels/cpu/cpu.h"
 
-#include <time.h>
 
 enum {
     RUNS = 9,
@@ -40,22 +40,15 @@ static void burst_unit(void *context, size_t unit, unsigned worker)
     job->result[worker] += job->kernels->burst(job->repeats, &flops);
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 // Shortest time of RUNS runs of the loop, after one to warm up.
 static double best_time(struct hm_pool *pool, hm_pool_task *task, void *context, size_t units)
 {
     double best = 0;
     hm_pool_run(pool, task, context, units);
     for (int run = 0; run < RUNS; run++) {
-        double start = seconds();
+        double start = hm_now();
         hm_pool_run(pool, task, context, units);
-        double time = seconds() - start;
+        double time = hm_now() - start;
         if (run == 0 || time < best) best = time;
     }
     return best;

@@ -18,7 +18,7 @@ static enum hm_verdict settle(const struct hm_rule *rule, const struct hm_row *r
 
 static struct hm_ival reach(const struct hm_rule *rule, struct hm_row *row)
 {
-    return hm_ival_neg(hm_ival_add(hm_ival_log(hm_ival_rational(rule->a.value)), hm_reach_log_total(row)));
+    return hm_ival_neg(hm_ival_add(hm_ival_log(hm_ival_rational(rule->a.value)), hm_filter_log_total(row)));
 }
 
 static hm_status reach_exact(const struct hm_rule *rule, struct hm_row *row, mpfr_prec_t precision, struct hm_mpi *out,

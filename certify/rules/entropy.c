@@ -23,7 +23,7 @@ static bool eps_is_out_of_reach(const struct hm_rule *rule, const struct hm_row 
 
 static struct hm_ival reach_eps(const struct hm_rule *rule, struct hm_row *row)
 {
-    return hm_ival_neg(hm_ival_add(hm_ival_log(hm_ival_rational(rule->a.value)), hm_reach_log_total(row)));
+    return hm_ival_neg(hm_ival_add(hm_ival_log(hm_ival_rational(rule->a.value)), hm_filter_log_total(row)));
 }
 
 static struct hm_ival reach_delta(const struct hm_rule *rule, struct hm_row *row)

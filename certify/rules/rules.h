@@ -29,7 +29,7 @@ extern const struct hm_threshold hm_additive_threshold, hm_multiplicative_thresh
 hm_status hm_rule_reaches(const struct hm_rule *rule, struct hm_row *row, size_t token, enum hm_verdict *out,
                           struct hm_error *err);
 
-struct hm_ival hm_reach_log_total(struct hm_row *row); // ln(W / w_top), the filter being ready
+// ln(W/w_top) at that precision; in doubles it is hm_filter_log_total.
 hm_status hm_reach_log_total_exact(struct hm_row *row, mpfr_prec_t precision, struct hm_mpi *out, struct hm_error *err);
 
 // ---- radii
