@@ -376,13 +376,6 @@ static void children_must_be_the_first_of_q(void **state)
     hm_row_close(q);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -112,15 +112,7 @@ static void a_line_has_a_limit(void **state)
     (void)state;
     struct hm_check_result result;
     for (size_t over = 0; over < 2; over++) {
-        size_t size = ((size_t)1 << 24) + over;
-        char *bytes = malloc(size + 1);
-        assert_non_null(bytes);
-        memset(bytes, ' ', size);
-        bytes[0] = '{';
-        bytes[size - 1] = '}';
-        bytes[size] = '\n';
-        test_write(test_path("long.jsonl"), bytes, size + 1);
-        free(bytes);
+        test_write_long(test_path("long.jsonl"), ((size_t)1 << 24) + over);
         hm_check_log(test_path("long.jsonl"), NULL, &result);
         assert_int_equal(result.exit_code, 2);
         assert_non_null(strstr(result.message, over ? "at most 16 MiB" : "line 1: hallmark: "));

@@ -137,15 +137,7 @@ static void hostile_lines(void **state)
         assert_int_equal(judge(test_path("bad.jsonl"), hostile[i]), HM_SIMPLE_UNREADABLE);
     }
     for (size_t over = 0; over < 2; over++) {
-        size_t size = ((size_t)1 << 24) + over;
-        char *bytes = malloc(size + 1);
-        assert_non_null(bytes);
-        memset(bytes, ' ', size);
-        bytes[0] = '{';
-        bytes[size - 1] = '}';
-        bytes[size] = '\n';
-        test_write(test_path("bad.jsonl"), bytes, size + 1);
-        free(bytes);
+        test_write_long(test_path("bad.jsonl"), ((size_t)1 << 24) + over);
         assert_int_equal(judge(test_path("bad.jsonl"), "a long line"), HM_SIMPLE_UNREADABLE);
     }
     assert_int_equal(judge(test_path("nowhere.jsonl"), "no file"), HM_SIMPLE_UNREADABLE);

@@ -172,3 +172,15 @@ const char *test_kind(enum hm_check_kind kind)
     static const char *const names[] = {"PROVED", "CONSISTENT", "REFUTED", "UNDECIDED", "UNREADABLE"};
     return names[kind];
 }
+
+void test_write_long(const char *path, size_t size)
+{
+    char *bytes = malloc(size + 1);
+    assert_non_null(bytes);
+    memset(bytes, ' ', size);
+    bytes[0] = '{';
+    bytes[size - 1] = '}';
+    bytes[size] = '\n';
+    test_write(path, bytes, size + 1);
+    free(bytes);
+}

@@ -22,6 +22,7 @@ void test_log_free(struct test_log *log);
 void test_log_refresh(struct test_log *log, size_t line); // after changing line[line]
 // Writes the log with a fresh chain; skip: a line to leave out, or -1.
 void test_log_write(const struct test_log *log, const char *path, long skip);
+void test_write_long(const char *path, size_t size); // a line of that many bytes that is an object
 void test_write(const char *path, const void *bytes, size_t size);
 char *test_read(const char *path, size_t *size);
 const char *test_folder(void); // made once

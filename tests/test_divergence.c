@@ -402,13 +402,6 @@ static void remote_tokens_leave_narrow_stars(void **state)
     hm_row_close(q);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

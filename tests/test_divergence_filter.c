@@ -198,13 +198,6 @@ static void hard_orders_are_enclosed(void **state)
     }
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

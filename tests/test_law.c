@@ -371,13 +371,6 @@ static void ratios_are_ordered_exactly(void **state)
     assert_true(a.high == b.high && hm_exact_compare(a, b) > 0 && hm_exact_compare(b, a) < 0 && hm_exact_compare(a, c) == 0);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

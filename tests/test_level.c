@@ -265,13 +265,6 @@ static void remote_tokens_leave_narrow_figures(void **state)
     }
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -164,13 +164,6 @@ static void logged_levels_have_the_balance_on_both_sides(void **state)
     mpfr_clears(p, balance, sum, (mpfr_ptr)0);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -29,13 +29,6 @@ static void large_rows(void **state)
     free(l);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(large_rows)};

@@ -313,13 +313,6 @@ static void precedence(void **state)
     hm_row_close(q);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -485,13 +485,6 @@ static void supports(void **state)
     hm_row_close(row);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

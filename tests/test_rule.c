@@ -373,13 +373,6 @@ static void filter_and_mpfr_agree(void **state)
     assert_true(left > 0 && left < decisions / 4);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -300,13 +300,6 @@ static void markov_is_the_best_threshold(void **state)
     assert_true(hm_failure_markov(bad, 0, 0, &at) == 1 && hm_failure_markov(bad, 3, INFINITY, &at) == 1);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

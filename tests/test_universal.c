@@ -217,13 +217,6 @@ static void only_where_there_is_one(void **state)
     hm_row_close(row);
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -376,13 +376,6 @@ static void no_adversary_passes_the_bound(void **state)
     assert_true(attacks > 20 && near * 10 >= attacks * 9); // an adversary that is not near proves little
 }
 
-static int release_caches(void **state)
-{
-    (void)state;
-    mpfr_free_cache();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
