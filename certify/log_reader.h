@@ -51,13 +51,15 @@ struct hm_record_header {
     size_t divergence_count;
     bool law[HM_LOG_LAWS];                 // by enum hm_proposal: claims carry this output law
     bool audit;                            // `decoder` is null: row records, no sequences
-    const char *acceptance;                // "match" or a rule
+    const char *acceptance;                // "match", "standard" or a rule
+    const char *budget_kind, *budget_limit; // "tv" or "regret" and a rational; NULL without a budget
     const char *temperature, *certify_temperature, *top_p; // rationals
     int64_t top_k, top;
     const char *proposal, *rng;
     struct hm_record_model target, draft;
     const char *tokenizer_sha256;          // NULL when the log has none
     const char *drafter, *selection, *traversal; // of `decoder`: NULL and 0 in an audit
+    const char *score;                     // likewise; NULL when absent
     int64_t width, depth, budget;
     const char *weights, *accumulate, *backend, *row_source; // each NULL when absent
     bool has_rows, rows_hashed;            // rows kept in shards; rows at least hashed
@@ -76,6 +78,8 @@ struct hm_record_sequence {
 struct hm_record_round {
     int64_t sequence, round, t, pool;
     size_t nodes;                          // root included, >= 1
+    size_t scored;                         // of these, the last so many were only scored
+    int64_t first;                         // token drawn before the tree was chosen; -1: none
     const int64_t *parent, *token;         // [nodes]; parent[0] = -1, parent[i] < i
     const int64_t *depth;                  // [nodes], from the parents; the root has 0
     const double *logq;                    // [nodes], -inf when unknown
@@ -146,6 +150,12 @@ struct hm_record_step {
     struct hm_ival regret;
     bool has_standard_accept, has_e;       // `e` and `ratio` come together
     struct hm_ival standard_accept, e, ratio;
+    bool has_nucleus_excess, has_accept, has_accept_standard;
+    struct hm_ival nucleus_excess, accept, accept_standard;
+    bool has_charge, relaxed;              // with a budget, where the relaxation was asked for
+    struct hm_ival charge;
+    bool has_spent;
+    double spent;
     bool has_divergences;
     struct hm_ival divergence[HM_LOG_MOST_DIVERGENCES]; // as the header lists them
     const struct hm_record_claim *claims;  // [claim_count * m_count of the header], rules outer

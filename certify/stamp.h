@@ -44,7 +44,11 @@ struct hm_log_header {
     size_t divergence_count;
     bool law_iid, law_topk;      // add the output laws of these proposals
     bool audit;                  // row records instead of sequences: no "tree" in m, no acceptance, temperature 0
-    const struct hm_rule *acceptance; // NULL: match
+    const struct hm_rule *acceptance; // a rule (a nucleus means nucleus speculative decoding); NULL: match, or
+    bool standard;               // standard speculative sampling
+    bool proposal_iid;           // children are draws from the draft; else its likeliest tokens
+    enum { HM_LOG_NO_BUDGET, HM_LOG_TV_BUDGET, HM_LOG_REGRET_BUDGET } budget_kind; // fidelity budget of each sequence
+    const struct hm_rational *budget_limit; // NULL without one
     const struct hm_rational *temperature, *certify_temperature;
     size_t top_k;                // 0: off
     const struct hm_rational *top_p; // NULL: off
@@ -54,8 +58,10 @@ struct hm_log_header {
     const char *tokenizer_sha256;
     const char *drafter;         // "standalone", "ngram", "none"
     size_t width, depth, budget;
-    const char *selection, *traversal; // "draft"; "exhaustive" or "cap:N"
-    const char *proposal;        // "topk" or "none"
+    const char *selection;       // "draft", "root", "root-draw", "pearl", "covering"
+    const char *traversal;       // "exhaustive", "cap:N" or "leaf-stop"
+    const char *score;           // "top:M", "frontier:E"; NULL: none
+    const char *proposal;        // "topk", "iid" or "none"
     const char *weights_dtype, *backend, *row_source; // "BF16", "cpu-fma256", "verify"
     const char *accumulate;      // the type sums are kept in; NULL: "F32"
 };
@@ -92,6 +98,9 @@ struct hm_log_round {
     const int32_t *parent, *token; // [nodes]; parent[0] = -1
     const float *logq;             // [nodes]; -INFINITY when unknown
     size_t pool;                   // candidates the selection chose from
+    size_t scored;                 // of the nodes, the last so many were only scored
+    bool first_drawn;              // a token was drawn before the tree was chosen:
+    int32_t first;                 // this one, carried by node 1
     size_t accepted;               // draft tokens accepted before any cut (expected_accept at temperature 0)
     const float *target_rows;      // [nodes][target vocab], for expected_accept under match at temperature > 0 with all
                                    // nodes in the log (docs/theory.md §7); NULL: it is null. Rows that it needs, those
@@ -115,6 +124,10 @@ struct hm_log_step {
     const float *target_row;       // [target vocab], copied
     const float *draft_row;        // [draft vocab], copied; NULL: none, and draft_why says why
     const char *draft_why;         // "prefill", "leaf", "not expanded", "no draft model" (static storage)
+    bool capped;                   // the traversal's cap was reached: the walk looked at no child
+    bool charged, relaxed;         // with a budget: `charge` is set; it was spent
+    struct hm_ival charge;
+    double spent;                  // with a budget: by the sequence, this step included
     enum hm_finish finish;
     const char *text;              // characters this token completed, UTF-8 (copied)
     size_t text_size;

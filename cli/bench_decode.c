@@ -133,7 +133,7 @@ static hm_status prepare(struct bench *b, struct hm_error *err)
         b->parent[i] = i == 0 ? -1 : (int32_t)((i - 1) / 4);
         b->index[i] = (uint32_t)i;
     }
-    return hm_model_prefill(b->model, b->cache, b->token, b->prefix, NULL, NULL, NULL, err);
+    return hm_model_prefill(b->model, b->cache, b->token, b->prefix, NULL, NULL, err);
 }
 
 static hm_status time_pass(struct bench *b, size_t rows, double *seconds, struct hm_error *err)

@@ -102,7 +102,7 @@ static hm_status read_context(struct hm_replay *r, struct side *s, size_t length
     size_t known = hm_cache_length(s->cache);
     if (known >= length) return HM_OK;
     hm_status rc = translate(s, r->context + known, length - known, err);
-    return rc ? rc : hm_model_prefill(s->model, s->cache, s->feed, length - known, logits, NULL, NULL, err);
+    return rc ? rc : hm_model_prefill(s->model, s->cache, s->feed, length - known, logits, NULL, err);
 }
 
 // The tree of the round as one pass.

@@ -94,6 +94,9 @@ hm_status hm_stamping_round(struct hm_stamping *s, const struct hm_round_event *
         .pool = event->pool,
         .accepted = event->accepted,
         .target_rows = event->rows,
+        .scored = event->tree->scored,
+        .first_drawn = event->first >= 0,
+        .first = event->first,
         .draft_seconds = event->draft_seconds,
         .verify_seconds = event->verify_seconds,
     };

@@ -44,18 +44,20 @@ static hm_status draw(const struct hm_acceptance *how, const float *logits, size
     return rc;
 }
 
-hm_status hm_accept(const struct hm_acceptance *how, const float *row, size_t vocab, uint32_t sequence, uint32_t t,
-                    const int32_t *children, size_t child_count, struct hm_decision *out, struct hm_error *err)
+hm_status hm_accept(const struct hm_acceptance *how, struct hm_budget *budget, const struct hm_accept_node *node,
+                    struct hm_decision *out, struct hm_error *err)
 {
     hm_status rc = HM_OK;
+    size_t vocab = node->vocab;
     *out = (struct hm_decision){.token = -1, .child = -1, .support = vocab};
-    if (how->rule) rc = best_accepted(how, row, vocab, children, child_count, &out->child, err);
-    if (!rc) rc = draw(how, row, vocab, sequence, t, out->child < 0, out, err);
+    if (budget || how->kind > HM_ACCEPT_RULE) return hm_fail(err, HM_UNSUPPORTED, "acceptance: expected match or a rule");
+    if (how->rule) rc = best_accepted(how, node->target, vocab, node->children, node->child_count, &out->child, err);
+    if (!rc) rc = draw(how, node->target, vocab, node->sequence, node->t, out->child < 0, out, err);
     if (rc) return rc;
-    if (out->child >= 0) out->token = children[out->child];
+    if (out->child >= 0) out->token = node->children[out->child];
     if (how->rule) return HM_OK;
-    for (size_t i = 0; i < child_count; i++)
-        if (children[i] == out->token) out->child = (int64_t)i;
+    for (size_t i = 0; i < node->child_count; i++)
+        if (node->children[i] == out->token) out->child = (int64_t)i;
     return HM_OK;
 }
 

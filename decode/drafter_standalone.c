@@ -12,24 +12,12 @@ struct standalone_drafter {
     struct hm_drafter base;
     struct hm_model *model;
     struct hm_cache *cache;
-    size_t width, usable; // children per parent; ids below this may be proposed
     int32_t *feed;        // tokens to feed; an id that the draft does not have is fed as 0: it only guesses
     size_t feed_capacity;
     // Scratch for one level, [width] each.
-    int32_t *token, *parent, *child;
+    int32_t *token, *parent;
     uint32_t *index;
-    float *logq;
 };
-
-// Adds the children that a row proposes and notes the row with its candidate (-1: the root).
-static hm_status add_children(struct standalone_drafter *d, struct hm_pool *pool, int32_t parent, struct hm_error *err)
-{
-    const float *row = pool->rows + pool->row_count * pool->vocab;
-    if (parent >= 0) pool->candidate[parent].row = (int32_t)pool->row_count;
-    pool->row_count++;
-    size_t count = hm_topk(row, d->usable, d->width, d->child, d->logq);
-    return hm_pool_add(pool, parent, d->child, d->logq, count, err);
-}
 
 // The root's row: feeds what the cache does not hold yet, at least the root itself.
 static hm_status expand_root(struct standalone_drafter *d, const int32_t *context, size_t length, struct hm_pool *pool,
@@ -47,8 +35,8 @@ static hm_status expand_root(struct standalone_drafter *d, const int32_t *contex
         int32_t token = context[known + i];
         d->feed[i] = (size_t)token < d->base.vocab ? token : 0;
     }
-    hm_status rc = hm_model_prefill(d->model, d->cache, d->feed, fresh, row, NULL, NULL, err);
-    return rc ? rc : add_children(d, pool, -1, err);
+    hm_status rc = hm_model_prefill(d->model, d->cache, d->feed, fresh, row, NULL, err);
+    return rc ? rc : hm_pool_expand(pool, -1, err);
 }
 
 // One pass over the beam; rows and children of each member are added in beam order.
@@ -67,7 +55,7 @@ static hm_status expand_beam(struct standalone_drafter *d, struct hm_pool *pool,
     struct hm_pass pass = {
         .token = d->token, .parent = d->parent, .rows = n, .logits_for = d->index, .logits_count = n};
     hm_status rc = hm_model_forward(d->model, d->cache, &pass, rows, err);
-    for (size_t i = 0; i < n && !rc; i++) rc = add_children(d, pool, (int32_t)pool->beam[i], err);
+    for (size_t i = 0; i < n && !rc; i++) rc = hm_pool_expand(pool, (int32_t)pool->beam[i], err);
     return rc;
 }
 
@@ -98,9 +86,7 @@ static void close_standalone(struct hm_drafter *base)
     free(d->feed);
     free(d->token);
     free(d->parent);
-    free(d->child);
     free(d->index);
-    free(d->logq);
     free(d);
 }
 
@@ -113,17 +99,14 @@ hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size
     if (!d) return hm_fail(err, HM_MEMORY, "out of memory for a drafter");
     const struct hm_model_info *info = hm_model_info(model);
     d->base = (struct hm_drafter){.ops = &ops, .name = "standalone", .vocab = info->vocab,
+                                  .usable = usable < info->vocab ? usable : info->vocab, .device = hm_model_device(model),
                                   .positions = positions < info->max_positions ? positions : info->max_positions};
     d->model = model;
-    d->width = width;
-    d->usable = usable < d->base.vocab ? usable : d->base.vocab;
     d->token = hm_calloc(width, sizeof *d->token);
     d->parent = hm_calloc(width, sizeof *d->parent);
-    d->child = hm_calloc(width, sizeof *d->child);
     d->index = hm_calloc(width, sizeof *d->index);
-    d->logq = hm_calloc(width, sizeof *d->logq);
     hm_status rc = HM_OK;
-    if (!d->token || !d->parent || !d->child || !d->index || !d->logq)
+    if (!d->token || !d->parent || !d->index)
         rc = hm_fail(err, HM_MEMORY, "out of memory for a drafter of width %zu", width);
     if (!rc) rc = hm_cache_open(model, positions + width * depth, &d->cache, err);
     if (rc) close_standalone(&d->base);

@@ -44,6 +44,14 @@ void hm_model_close(struct hm_model *model); // NULL is allowed
 const struct hm_model_info *hm_model_info(const struct hm_model *model);
 struct hm_device *hm_model_device(const struct hm_model *model);
 
+// Hidden states to keep of a pass: the residual stream (attention and MLP added, no final norm) at the input of some
+// layers (EAGLE-3 calls it a feature; docs/decoders.md). Layer 0's input is the embedding.
+struct hm_taps {
+    const size_t *layer; // [count], ascending, each below the model's layers
+    size_t count;
+    struct hm_view to;   // on the model's device: row r of the pass at to.offset + r * count * hidden, layers in order
+};
+
 // One pass over `rows` new tokens. Row r becomes scratch row hm_cache_scratch() + r of the cache, as counted before the
 // pass. parent[r]: -1 to follow the last committed token, otherwise the index of an earlier scratch row, counted since
 // the last commit, across passes: in the first pass after a commit that is a row of this pass, and a causal chunk has
@@ -54,6 +62,7 @@ struct hm_pass {
     size_t rows;
     const uint32_t *logits_for; // [logits_count] rows of this pass, in any order
     size_t logits_count;        // 0: keys and values only
+    const struct hm_taps *taps; // NULL: none kept
 };
 
 // Runs the pass; logits [logits_count][vocab] in host memory, row j for pass row logits_for[j] (NULL when the count is
@@ -62,11 +71,19 @@ struct hm_pass {
 hm_status hm_model_forward(struct hm_model *model, struct hm_cache *cache, const struct hm_pass *pass, float *logits,
                            struct hm_error *err);
 
+// What a prefill tells while it goes on. Everything may be NULL.
+struct hm_prefill_watch {
+    void (*progress)(void *user, size_t done, size_t total); // after each chunk
+    const struct hm_taps *taps; // room for HM_PREFILL_ROWS rows
+    hm_status (*tapped)(void *user, size_t rows, struct hm_error *err); // after each chunk: its taps lie at taps->to
+    void *user;
+};
+enum { HM_PREFILL_ROWS = 96 }; // most rows of a chunk
+
 // Appends `count` tokens and commits them, in chunks; scratch rows are dropped first. logits [vocab] of the last token,
-// or NULL. progress, if not NULL, is called after each chunk. On failure the cache holds its former tokens only.
+// or NULL; watch may be NULL. On failure the cache holds its former tokens only.
 hm_status hm_model_prefill(struct hm_model *model, struct hm_cache *cache, const int32_t *token, size_t count,
-                           float *logits, void (*progress)(void *user, size_t done, size_t total), void *user,
-                           struct hm_error *err);
+                           float *logits, const struct hm_prefill_watch *watch, struct hm_error *err);
 
 #ifdef __cplusplus
 }

@@ -223,8 +223,7 @@ static hm_status prefill_chunk(struct hm_model *model, struct hm_cache *cache, c
 }
 
 hm_status hm_model_prefill(struct hm_model *model, struct hm_cache *cache, const int32_t *token, size_t count,
-                           float *logits, void (*progress)(void *user, size_t done, size_t total), void *user,
-                           struct hm_error *err)
+                           float *logits, const struct hm_prefill_watch *watch, struct hm_error *err)
 {
     const struct hm_config *c = &model->config;
     if (cache->model != model)
@@ -247,7 +246,7 @@ hm_status hm_model_prefill(struct hm_model *model, struct hm_cache *cache, const
             return rc;
         }
         done += rows;
-        if (progress) progress(user, done, count);
+        if (watch && watch->progress) watch->progress(watch->user, done, count);
     }
     return HM_OK;
 }

@@ -2,16 +2,22 @@
 #include "decode/pool.h"
 
 #include "base/memory.h"
+#include "decode/topk.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-hm_status hm_pool_init(struct hm_pool *pool, size_t width, size_t vocab, struct hm_error *err)
+hm_status hm_pool_init(struct hm_pool *pool, const struct hm_pool_options *options, struct hm_error *err)
 {
-    *pool = (struct hm_pool){.width = width, .vocab = vocab};
+    size_t width = options->width;
+    *pool = (struct hm_pool){.options = *options, .width = width, .vocab = options->vocab};
     pool->beam = hm_calloc(width, sizeof *pool->beam);
-    return pool->beam ? HM_OK : hm_fail(err, HM_MEMORY, "out of memory for a draft pool of width %zu", width);
+    pool->token = hm_calloc(width, sizeof *pool->token);
+    pool->logq = hm_calloc(width, sizeof *pool->logq);
+    if (pool->beam && pool->token && pool->logq) return HM_OK;
+    hm_pool_clear(pool);
+    return hm_fail(err, HM_MEMORY, "out of memory for a draft pool of width %zu", width);
 }
 
 void hm_pool_clear(struct hm_pool *pool)
@@ -19,6 +25,8 @@ void hm_pool_clear(struct hm_pool *pool)
     free(pool->candidate);
     free(pool->beam);
     free(pool->rows);
+    free(pool->token);
+    free(pool->logq);
     *pool = (struct hm_pool){0};
 }
 
@@ -55,6 +63,17 @@ hm_status hm_pool_add(struct hm_pool *pool, int32_t parent, const int32_t *token
             .token = token[i], .parent = parent, .row = -1, .depth = depth, .logq = step, .score = base + step};
     }
     return HM_OK;
+}
+
+hm_status hm_pool_expand(struct hm_pool *pool, int32_t parent, struct hm_error *err)
+{
+    const struct hm_pool_options *o = &pool->options;
+    const float *row = pool->rows + pool->row_count * pool->vocab;
+    if (parent >= 0) pool->candidate[parent].row = (int32_t)pool->row_count;
+    pool->row_count++;
+    size_t count = hm_topk(row, o->usable, o->width, pool->token, pool->logq);
+    for (size_t i = 0; i < count && o->ids; i++) pool->token[i] = o->ids[pool->token[i]];
+    return hm_pool_add(pool, parent, pool->token, pool->logq, count, err);
 }
 
 // Is candidate a before candidate b in the pool's order?

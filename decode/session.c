@@ -62,9 +62,13 @@ hm_status hm_session_open(const struct hm_session_options *options, struct hm_se
     s->options = *options;
     if (!options->drafter) s->options.budget = 0;
     s->vocab = hm_model_info(options->target)->vocab;
+    const struct hm_drafter *drafter = options->drafter;
+    struct hm_pool_options pool = {.width = options->width, .vocab = drafter ? drafter->vocab : 0,
+                                   .usable = drafter ? drafter->usable : 0, .ids = drafter ? drafter->ids : NULL,
+                                   .proposal = HM_PROPOSAL_TOPK};
     hm_status rc = allocate(s, err);
     if (!rc) rc = hm_cache_open(options->target, options->positions + s->options.budget + 1, &s->cache, err);
-    if (!rc) rc = hm_pool_init(&s->pool, options->width, options->drafter ? options->drafter->vocab : 0, err);
+    if (!rc) rc = hm_pool_init(&s->pool, &pool, err);
     if (!rc) rc = hm_tree_init(&s->tree, s->options.budget, err);
     if (rc) hm_session_close(s);
     else *out = s;
@@ -168,8 +172,9 @@ static hm_status emit(struct hm_session *s, struct hm_step_event *event, struct 
 static hm_status decide(struct hm_session *s, const float *row, uint32_t t, const int32_t *children, size_t child_count,
                         struct hm_decision *out, struct hm_error *err)
 {
-    hm_status rc =
-        hm_accept(&s->options.acceptance, row, s->vocab, s->sequence, t, children, child_count, out, err);
+    struct hm_accept_node node = {.target = row, .vocab = s->vocab, .sequence = s->sequence, .t = t,
+                                  .children = children, .child_count = child_count};
+    hm_status rc = hm_accept(&s->options.acceptance, NULL, &node, out, err);
     char where[256];
     if (rc) {
         snprintf(where, sizeof where, "%.150s: row of token %u of sequence %u", hm_model_info(s->options.target)->name, t,
@@ -210,8 +215,8 @@ static hm_status propose(struct hm_session *s, struct hm_error *err)
         hm_status rc = drafter->ops->propose(drafter, s->context, s->length, depth, &s->pool, err);
         if (rc) return rc;
     }
-    hm_tree_select(&s->tree, s->context[s->length - 1], &s->pool);
-    return HM_OK;
+    struct hm_selection_request request = {.how = s->options.selection, .budget = s->options.budget};
+    return hm_tree_select(&s->tree, s->context[s->length - 1], &s->pool, &request, err);
 }
 
 static hm_status verify(struct hm_session *s, struct hm_error *err)
@@ -291,7 +296,7 @@ static hm_status run_round(struct hm_session *s, uint32_t round, enum hm_stop_re
     if (rc) return rc;
 
     struct hm_round_event event = {
-        .round = round, .t = t, .tree = &s->tree, .pool = s->pool.count, .accepted = visited - 1, .rows = s->rows,
+        .round = round, .t = t, .tree = &s->tree, .pool = s->pool.count, .first = -1, .accepted = visited - 1, .rows = s->rows,
         .draft_seconds = drafted - start, .verify_seconds = verified - drafted};
     if (s->listener->round) rc = s->listener->round(s->listener->user, &event, err);
     struct hm_step_event step = {.stop = HM_STOP_NONE};
@@ -366,7 +371,8 @@ static hm_status run_sequence(struct hm_session *s, struct hm_error *err)
     enum hm_stop_reason stop = HM_STOP_NONE;
     const struct hm_listener *l = s->listener;
     double start = hm_now();
-    hm_status rc = hm_model_prefill(s->options.target, s->cache, s->context, s->prompt, s->rows, l->prefill, l->user, err);
+    struct hm_prefill_watch watch = {.progress = l->prefill, .user = l->user};
+    hm_status rc = hm_model_prefill(s->options.target, s->cache, s->context, s->prompt, s->rows, &watch, err);
     s->counts->prefill_seconds += hm_now() - start;
     start = hm_now();
     if (!rc) rc = emit_first(s, &stop, err);

@@ -14,8 +14,9 @@ hm_status hm_tree_init(struct hm_tree *tree, size_t budget, struct hm_error *err
     tree->logq = hm_calloc(n, sizeof *tree->logq);
     tree->depth = hm_calloc(n, sizeof *tree->depth);
     tree->row = hm_calloc(n, sizeof *tree->row);
+    tree->candidate = hm_calloc(n, sizeof *tree->candidate);
     tree->order = hm_calloc(n, sizeof *tree->order);
-    if (tree->parent && tree->token && tree->logq && tree->depth && tree->row && tree->order) return HM_OK;
+    if (tree->parent && tree->token && tree->logq && tree->depth && tree->row && tree->candidate && tree->order) return HM_OK;
     hm_tree_clear(tree);
     return hm_fail(err, HM_MEMORY, "out of memory for a draft tree of %zu nodes", n);
 }
@@ -27,6 +28,7 @@ void hm_tree_clear(struct hm_tree *tree)
     free(tree->logq);
     free(tree->depth);
     free(tree->row);
+    free(tree->candidate);
     free(tree->order);
     *tree = (struct hm_tree){0};
 }
@@ -49,15 +51,20 @@ static int32_t node_of(const struct hm_tree *tree, size_t kept, int32_t candidat
     return (int32_t)low + 1;
 }
 
-void hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *pool)
+hm_status hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *pool,
+                         const struct hm_selection_request *request, struct hm_error *err)
 {
+    if (request->how != HM_SELECT_DRAFT) return hm_fail(err, HM_UNSUPPORTED, "selection: expected draft");
     tree->nodes = 1;
+    tree->scored = 0;
+    tree->candidate[0] = -1;
     tree->parent[0] = -1;
     tree->token[0] = root;
     tree->logq[0] = 0;
     tree->depth[0] = 0;
     tree->row[0] = pool->row_count ? 0 : -1;
-    size_t kept = hm_pool_best(pool, tree->capacity - 1, tree->order);
+    size_t most = request->budget < tree->capacity - 1 ? request->budget : tree->capacity - 1;
+    size_t kept = hm_pool_best(pool, most, tree->order);
     qsort(tree->order, kept, sizeof *tree->order, ascending);
     for (size_t i = 0; i < kept; i++) {
         const struct hm_candidate *c = &pool->candidate[tree->order[i]];
@@ -67,7 +74,9 @@ void hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *po
         tree->logq[node] = c->logq;
         tree->depth[node] = c->depth;
         tree->row[node] = c->row;
+        tree->candidate[node] = (int32_t)tree->order[i];
     }
+    return HM_OK;
 }
 
 int64_t hm_tree_child(const struct hm_tree *tree, size_t node, int32_t token)

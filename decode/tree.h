@@ -17,22 +17,36 @@ extern "C" {
 
 struct hm_tree {
     size_t nodes;          // root included
+    size_t scored;         // of these, the last so many are only scored: nobody's children (docs/decoders.md)
     size_t capacity;       // room in each array, root included
     int32_t *parent;       // node index, -1 for the root
     int32_t *token;
     float *logq;           // draft log-probability given the parent, 0 for the root
     uint32_t *depth;       // 0 for the root
     int32_t *row;          // draft row in the pool after this node, -1: none
+    int32_t *candidate;    // index in the pool, -1: the root, or a drawn token that the pool lacks
     size_t *order;         // scratch for selection [capacity]
 };
 
 hm_status hm_tree_init(struct hm_tree *tree, size_t budget, struct hm_error *err); // room for the root and budget nodes
 void hm_tree_clear(struct hm_tree *tree);
 
-// Selection `draft`: the root and the `budget` best candidates of the pool, numbered in pool order.
-void hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *pool);
+// Which candidates are verified (docs/decoders.md, "Selection").
+enum hm_selection { HM_SELECT_DRAFT, HM_SELECT_ROOT, HM_SELECT_ROOT_DRAW, HM_SELECT_PEARL };
+struct hm_selection_request {
+    enum hm_selection how;
+    size_t budget;           // most nodes besides the root and those only scored
+    const double *first_logp; // ROOT: ln of the target's probability of each candidate of level 1 [their count], -inf for 0
+    int32_t drawn;           // ROOT_DRAW, PEARL: the token drawn from the root's row
+    size_t score_top, score_frontier; // 0: off
+};
 
-// The child of `node` that carries `token`, or -1.
+// Chooses the tree: the root, the chosen candidates in pool order, then those only scored in pool order. It grows as needed.
+// ROOT_DRAW and PEARL: node 1 carries the drawn token even where the pool lacks it.
+hm_status hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *pool,
+                         const struct hm_selection_request *request, struct hm_error *err);
+
+// The child of `node` that carries `token`, or -1; the first of several. Nodes only scored are no children.
 int64_t hm_tree_child(const struct hm_tree *tree, size_t node, int32_t token);
 
 // Depth of the deepest node; 0 for a root alone.

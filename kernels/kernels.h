@@ -122,6 +122,8 @@ struct hm_device_ops {
     // Copies `rows` rows of `width` floats from row index[r] of x to row r of y.  index: host memory.
     void (*gather)(struct hm_device *, struct hm_view x, const uint32_t *index, struct hm_view y, size_t rows, size_t width);
 
+    // How many threads the next operations may use, 1 .. those the device was opened with; bits do not depend on it.
+    void (*limit)(struct hm_device *, unsigned threads);
     void (*close)(struct hm_device *);
 };
 
@@ -135,7 +137,14 @@ struct hm_device {
 // Opens a CPU device. threads 0 = one per usable core; isa HM_ISA_BEST = the widest this machine has (the environment
 // variable HALLMARK_ISA=portable|avx2|avx512 narrows it). HM_UNSUPPORTED when the machine lacks the ISA asked for.
 hm_status hm_device_open_cpu(unsigned threads, enum hm_isa isa, struct hm_device **out, struct hm_error *err);
-void hm_device_close(struct hm_device *device); // NULL is allowed
+
+// A second queue of work on the machine of `device` (another group of threads; on a GPU another stream), a device of its
+// own in every other respect. The two share memory: buffers and weights of either may be used in operations of both, and
+// two threads may use the two at the same time, as long as neither writes what the other reads. threads 0: as many as
+// `device` has. Close the peer first.
+hm_status hm_device_open_peer(struct hm_device *device, unsigned threads, struct hm_device **out, struct hm_error *err);
+unsigned hm_device_threads(const struct hm_device *device); // that it was opened with; 1 where there is no such thing
+void hm_device_close(struct hm_device *device);             // NULL is allowed
 
 #ifdef __cplusplus
 }

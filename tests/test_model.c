@@ -135,7 +135,7 @@ static void test_types(void **state)
     write_zeros("F32", 4); // zeros are weights like others: every logit is 0
     expect_ok(hm_model_open(folder, device, &model, &err), &err);
     struct hm_cache *cache = open_cache(model, 4);
-    expect_ok(hm_model_prefill(model, cache, (int32_t[]){2, 1}, 2, logits, NULL, NULL, &err), &err);
+    expect_ok(hm_model_prefill(model, cache, (int32_t[]){2, 1}, 2, logits, NULL, &err), &err);
     for (int i = 0; i < 3; i++) assert_true(logits[i] == 0);
     hm_cache_close(cache);
     hm_model_close(model);
@@ -159,7 +159,7 @@ static struct fixture five_and_a_tree(size_t positions)
     f.model = open_model("llama3-f32", f.device); // 64 positions
     f.cache = open_cache(f.model, positions);
     f.logits = hm_calloc(4 * hm_model_info(f.model)->vocab, sizeof(float));
-    expect_ok(hm_model_prefill(f.model, f.cache, (int32_t[]){1, 2, 3, 4, 5}, 5, NULL, NULL, NULL, &err), &err);
+    expect_ok(hm_model_prefill(f.model, f.cache, (int32_t[]){1, 2, 3, 4, 5}, 5, NULL, NULL, &err), &err);
     struct hm_pass pass = {tree_token, tree_parent, 4, (uint32_t[]){0, 1, 2, 3}, 4};
     expect_ok(hm_model_forward(f.model, f.cache, &pass, f.logits, &err), &err);
     return f;
@@ -211,7 +211,7 @@ static void test_refused_passes(void **state)
     for (int i = 0; i < 2; i++) {
         struct fixture *x = i ? &g : &f;
         expect_ok(hm_cache_commit(x->cache, (uint32_t[]){0, 3}, 2, &err), &err);
-        expect_ok(hm_model_prefill(x->model, x->cache, zero, 2, x->logits, NULL, NULL, &err), &err);
+        expect_ok(hm_model_prefill(x->model, x->cache, zero, 2, x->logits, NULL, &err), &err);
     }
     assert_memory_equal(f.logits, g.logits, hm_model_info(f.model)->vocab * sizeof(float));
     expect_ok(hm_model_forward(f.model, f.cache, &(struct hm_pass){0}, NULL, &err), &err); // no rows: nothing happens
@@ -271,18 +271,18 @@ static void test_limits(void **state)
     size_t last = 0;
     for (int i = 0; i < 70; i++) parent[i] = i - 1;
     hm_cache_drop_scratch(f.cache);
-    assert_int_equal(hm_model_prefill(f.model, f.cache, many, 60, NULL, NULL, NULL, &err), HM_RANGE);
+    assert_int_equal(hm_model_prefill(f.model, f.cache, many, 60, NULL, NULL, &err), HM_RANGE);
     assert_string_equal(err.message,
                         "prefill of 60 tokens after 5: expected at most 64 positions in all (the limit of the model)");
-    assert_int_equal(hm_model_prefill(f.model, f.cache, many, 0, NULL, NULL, NULL, &err), HM_USAGE);
+    assert_int_equal(hm_model_prefill(f.model, f.cache, many, 0, NULL, NULL, &err), HM_USAGE);
     refused_pass(&f, (struct hm_pass){many, parent, 60, NULL, 0}, HM_RANGE,
                  "token 59: expected a position below 64, the limit of the model, found 64");
     many[40] = 131;
-    assert_int_equal(hm_model_prefill(f.model, f.cache, many, 59, NULL, NULL, NULL, &err), HM_RANGE);
+    assert_int_equal(hm_model_prefill(f.model, f.cache, many, 59, NULL, NULL, &err), HM_RANGE);
     assert_string_equal(err.message, "token 40: expected an id below 131, found 131");
     assert_int_equal(hm_cache_length(f.cache), 5);
     many[40] = 0;
-    expect_ok(hm_model_prefill(f.model, f.cache, many, 59, NULL, count_progress, &last, &err), &err);
+    expect_ok(hm_model_prefill(f.model, f.cache, many, 59, NULL, &(struct hm_prefill_watch){.progress = count_progress, .user = &last}, &err), &err);
     assert_int_equal(last, 59);
     assert_int_equal(hm_cache_length(f.cache), 64);
     refused_pass(&f, (struct hm_pass){many, parent, 1, NULL, 0}, HM_RANGE,

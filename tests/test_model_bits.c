@@ -82,7 +82,7 @@ static void prefilled(struct pair *p, size_t count)
     struct hm_error err = {0};
     float *logits = malloc(p->vocab * sizeof *logits);
     hm_cache_truncate(p->tested_cache, 0);
-    expect_ok(hm_model_prefill(p->tested, p->tested_cache, p->token, count, logits, NULL, NULL, &err), &err);
+    expect_ok(hm_model_prefill(p->tested, p->tested_cache, p->token, count, logits, NULL, &err), &err);
     equal_rows(p->reference + (count - 1) * p->vocab, logits, p->vocab, "prefill", count - 1);
     free(logits);
 }
@@ -149,8 +149,8 @@ static void tree_after_prefix(struct pair *p, size_t prefix, size_t nodes, size_
     hm_cache_truncate(p->tested_cache, 0);
     hm_cache_truncate(p->plain_cache, 0);
     if (prefix) {
-        expect_ok(hm_model_prefill(p->tested, p->tested_cache, p->token, prefix, NULL, NULL, NULL, &err), &err);
-        expect_ok(hm_model_prefill(p->plain, p->plain_cache, p->token, prefix, NULL, NULL, NULL, &err), &err);
+        expect_ok(hm_model_prefill(p->tested, p->tested_cache, p->token, prefix, NULL, NULL, &err), &err);
+        expect_ok(hm_model_prefill(p->plain, p->plain_cache, p->token, prefix, NULL, NULL, &err), &err);
     }
     run_tree(p, &t, step, logits, seed);
     assert_int_equal(hm_cache_scratch(p->tested_cache), nodes);

@@ -52,7 +52,7 @@ static int run(struct hm_model *model, struct hm_cache *cache, float *logits)
     for (int i = 0; i < ROWS; i++) token[i] = i % VOCAB, parent[i] = i < 2 ? -1 : i / 2;
     struct hm_pass tree = {token, parent, ROWS, NULL, 0};
     for (hm_status rc = HM_MEMORY; rc; failures += rc == HM_MEMORY) {
-        rc = hm_model_prefill(model, cache, token, PREFIX, NULL, NULL, NULL, &err);
+        rc = hm_model_prefill(model, cache, token, PREFIX, NULL, NULL, &err);
         assert_true(rc == HM_OK || (rc == HM_MEMORY && hm_cache_length(cache) == 0));
     }
     for (hm_status rc = HM_MEMORY; rc; failures += rc == HM_MEMORY) {
@@ -65,7 +65,7 @@ static int run(struct hm_model *model, struct hm_cache *cache, float *logits)
         assert_true(rc == HM_OK || (rc == HM_MEMORY && hm_cache_scratch(cache) == ROWS));
     }
     for (hm_status rc = HM_MEMORY; rc; failures += rc == HM_MEMORY)
-        rc = hm_model_prefill(model, cache, token + 7, 1, logits, NULL, NULL, &err);
+        rc = hm_model_prefill(model, cache, token + 7, 1, logits, NULL, &err);
     return failures;
 }
 

@@ -105,7 +105,7 @@ static bool try_folder(struct hm_device *device)
     struct hm_cache *cache = open_cache(model, 8);
     float *logits = malloc(info->vocab * sizeof *logits);
     size_t count = info->max_positions < 3 ? info->max_positions : 3;
-    expect_ok(hm_model_prefill(model, cache, (int32_t[]){0, 1, 0}, count, logits, NULL, NULL, &err), &err);
+    expect_ok(hm_model_prefill(model, cache, (int32_t[]){0, 1, 0}, count, logits, NULL, &err), &err);
     free(logits);
     hm_cache_close(cache);
     hm_model_close(model);

@@ -16,6 +16,8 @@
 enum { VOCAB = 37, MOST_WIDTH = 5, MOST_DEPTH = 4 };
 
 // A toy draft: the row after a path is a function of the path, coarse so that ties are common.
+static const struct hm_selection_request everything = {.budget = SIZE_MAX};
+
 static void toy_row(uint64_t seed, const int32_t *path, size_t length, float row[VOCAB])
 {
     uint64_t state = seed;
@@ -82,11 +84,11 @@ static void trees_are_closed_and_best(void **state)
         struct hm_tree tree;
         size_t width = 1 + test_below(&random, MOST_WIDTH), depth = test_below(&random, MOST_DEPTH + 1);
         size_t budget = test_below(&random, 40);
-        assert_int_equal(hm_pool_init(&pool, width, 0, NULL), HM_OK);
+        assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = width}, NULL), HM_OK);
         assert_int_equal(hm_tree_init(&tree, budget, NULL), HM_OK);
         fill(&pool, test_random(&random), depth);
         assert_true(pool.count <= width + depth * width * width);
-        hm_tree_select(&tree, 5, &pool);
+        assert_int_equal(hm_tree_select(&tree, 5, &pool, &everything, NULL), HM_OK);
         check_tree(&tree, &pool, budget);
         // No candidate left out scores above one that was taken.
         double worst = 0;
@@ -104,11 +106,11 @@ static void width_one_is_a_chain(void **state)
     (void)state;
     struct hm_pool pool;
     struct hm_tree tree;
-    assert_int_equal(hm_pool_init(&pool, 1, 0, NULL), HM_OK);
+    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 1}, NULL), HM_OK);
     assert_int_equal(hm_tree_init(&tree, 3, NULL), HM_OK);
     fill(&pool, 14, 4);
     assert_int_equal(pool.count, 5);
-    hm_tree_select(&tree, 9, &pool);
+    assert_int_equal(hm_tree_select(&tree, 9, &pool, &everything, NULL), HM_OK);
     assert_int_equal(tree.nodes, 4);
     for (size_t i = 0; i < 4; i++) assert_int_equal(tree.parent[i], (int)i - 1);
     assert_int_equal(hm_tree_child(&tree, 0, tree.token[1]), 1);
@@ -125,13 +127,13 @@ static void no_finite_score_gives_a_root_only_tree(void **state)
     float row[VOCAB], logq[4];
     int32_t token[4];
     for (int i = 0; i < VOCAB; i++) row[i] = i == 7 ? NAN : 1;
-    assert_int_equal(hm_pool_init(&pool, 4, 0, NULL), HM_OK);
+    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 4}, NULL), HM_OK);
     assert_int_equal(hm_tree_init(&tree, 8, NULL), HM_OK);
     size_t n = hm_topk(row, VOCAB, 4, token, logq);
     assert_int_equal(hm_pool_add(&pool, -1, token, logq, n, NULL), HM_OK);
     hm_pool_advance(&pool);
     assert_int_equal(pool.beam_count, 0);
-    hm_tree_select(&tree, 3, &pool);
+    assert_int_equal(hm_tree_select(&tree, 3, &pool, &everything, NULL), HM_OK);
     assert_int_equal(tree.nodes, 1);
     hm_tree_clear(&tree);
     hm_pool_clear(&pool);
@@ -174,19 +176,19 @@ static void ngram_follows_the_longest_match(void **state)
     struct hm_pool pool;
     struct hm_tree tree;
     assert_int_equal(hm_drafter_open_ngram(&drafter, NULL), HM_OK);
-    assert_int_equal(hm_pool_init(&pool, 2, 0, NULL), HM_OK);
+    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 2}, NULL), HM_OK);
     assert_int_equal(hm_tree_init(&tree, 8, NULL), HM_OK);
     assert_int_equal(drafter->ops->propose(drafter, context, 14, 2, &pool, NULL), HM_OK);
     assert_int_equal(pool.candidate[0].token, 5);
     assert_true(pool.candidate[0].logq == 0); // the only follower
-    hm_tree_select(&tree, 4, &pool);
+    assert_int_equal(hm_tree_select(&tree, 4, &pool, &everything, NULL), HM_OK);
     assert_int_equal(tree.token[1], 5);
     assert_int_equal(tree.token[2], 4); // 5 was followed by 4
     assert_int_equal(tree.parent[2], 1);
     // A token never seen before has no continuation: a root-only tree.
     static const int32_t fresh[] = {1, 2, 3};
     assert_int_equal(drafter->ops->propose(drafter, fresh, 3, 2, &pool, NULL), HM_OK);
-    hm_tree_select(&tree, 3, &pool);
+    assert_int_equal(hm_tree_select(&tree, 3, &pool, &everything, NULL), HM_OK);
     assert_int_equal(tree.nodes, 1);
     // Two followers of 4: 9 twice, 5 once.
     static const int32_t twice[] = {4, 9, 7, 4, 5, 6, 4, 9, 2, 4};

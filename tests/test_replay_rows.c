@@ -146,7 +146,7 @@ static void decode_and_replay(const struct models *m, uint64_t *random, struct w
     struct hm_session_options options = {
         .target = m->target, .drafter = drafter, .width = width, .depth = depth, .budget = test_below(random, 20),
         .cap = test_below(random, 3), .positions = 300,
-        .acceptance = {.rule = relaxed ? &rule : NULL, .temperature = &temperature, .certify_temperature = &one,
+        .acceptance = {.kind = relaxed ? HM_ACCEPT_RULE : HM_ACCEPT_MATCH, .rule = relaxed ? &rule : NULL, .temperature = &temperature, .certify_temperature = &one,
                        .seed = test_random(random)}};
     if (!rc) rc = hm_session_open(&options, &session, &err);
     w->replay = hm_replay_source(m->replay[kind < NGRAM ? kind : 0]);
@@ -195,12 +195,12 @@ static void long_contexts(void **state)
     for (int i = 0; i < 500; i++) prompt[i] = i % 250;
     must(&w, r->sequence(r->user, prompt, 500));
     assert_int_equal(hm_cache_open(m->target, 512, &cache, &err), HM_OK);
-    assert_int_equal(hm_model_prefill(m->target, cache, prompt, 500, expected, NULL, NULL, &err), HM_OK);
+    assert_int_equal(hm_model_prefill(m->target, cache, prompt, 500, expected, NULL, &err), HM_OK);
     compare(&w, false, -1, expected);
     for (int i = 0; i < 12; i++) {
         must(&w, r->emitted(r->user, root, -1));
         must(&w, r->round(r->user, 1, &parent, &root));
-        assert_int_equal(hm_model_prefill(m->target, cache, &root, 1, expected, NULL, NULL, &err), HM_OK);
+        assert_int_equal(hm_model_prefill(m->target, cache, &root, 1, expected, NULL, &err), HM_OK);
         compare(&w, false, 0, expected);
         compare(&w, true, 0, expected); // the draft is the same model
     }

@@ -153,7 +153,7 @@ static int32_t *run(const struct models *m, const struct setting *s, const int32
     struct hm_session_options options = {
         .target = m->target, .drafter = drafter, .width = s->width, .depth = s->depth, .budget = s->budget, .cap = s->cap,
         .positions = positions, .eos = &s->eos, .eos_count = s->eos >= 0,
-        .acceptance = {.rule = s->rule ? &rule : NULL, .temperature = &temperature, .certify_temperature = &certify,
+        .acceptance = {.kind = s->rule ? HM_ACCEPT_RULE : HM_ACCEPT_MATCH, .rule = s->rule ? &rule : NULL, .temperature = &temperature, .certify_temperature = &certify,
                        .top_k = s->top_k, .top_p = s->top_p ? &top_p : NULL, .seed = s->seed}};
     if (!rc) rc = hm_session_open(&options, &session, &err);
     struct watch watch = {.how = &options.acceptance, .vocab = hm_model_info(m->target)->vocab, .cap = s->cap};

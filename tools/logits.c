@@ -60,7 +60,7 @@ static hm_status time_decoding(struct hm_model *model, struct hm_cache *cache, c
     float *logits = malloc(info->vocab * sizeof *logits);
     if (!logits) return hm_fail(err, HM_MEMORY, "out of memory");
     double start = now();
-    hm_status rc = hm_model_prefill(model, cache, token, count, logits, NULL, NULL, err);
+    hm_status rc = hm_model_prefill(model, cache, token, count, logits, NULL, err);
     double prefill = now() - start, best = 1e9;
     start = now();
     for (size_t i = 0; i < steps && !rc; i++) {

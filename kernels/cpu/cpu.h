@@ -87,6 +87,7 @@ void hm_matmul_panel_avx512(const struct hm_weight *, size_t panel, const float 
 struct hm_cpu_device {
     struct hm_device base; // first: the public handle points here
     struct hm_pool *pool;
+    enum hm_isa isa; // asked for, of peers as well
     const struct hm_cpu_kernels *kernels;
     float **scratch;       // per worker, for attention: one block, then scores
     size_t scratch_floats; // of the scores; tests lower it

@@ -152,6 +152,7 @@ hm_status hm_device_open_cpu(unsigned threads, enum hm_isa isa, struct hm_device
         goto fail;
     }
     device->scratch_floats = SCRATCH_FLOATS;
+    device->isa = isa;
     device->kernels = kernels_of(isa);
     snprintf(device->detail, sizeof device->detail, "%s, %u thread%s", device->kernels->name, threads,
              threads == 1 ? "" : "s");
@@ -161,6 +162,17 @@ hm_status hm_device_open_cpu(unsigned threads, enum hm_isa isa, struct hm_device
 fail:
     hm_cpu_close(&device->base);
     return status;
+}
+
+hm_status hm_device_open_peer(struct hm_device *device, unsigned threads, struct hm_device **out, struct hm_error *err)
+{
+    struct hm_cpu_device *cpu = hm_cpu_device(device); // memory is the host's: every CPU device shares it
+    return hm_device_open_cpu(threads ? threads : hm_pool_threads(cpu->pool), cpu->isa, out, err);
+}
+
+unsigned hm_device_threads(const struct hm_device *device)
+{
+    return hm_pool_threads(((const struct hm_cpu_device *)device)->pool);
 }
 
 void hm_device_close(struct hm_device *device)

@@ -285,6 +285,11 @@ static void cpu_attention(struct hm_device *base, const struct hm_attention_shap
            2 * positions * shape->heads * shape->head_dim);
 }
 
+static void limit(struct hm_device *device, unsigned threads)
+{
+    hm_pool_limit(hm_cpu_device(device)->pool, threads);
+}
+
 const struct hm_device_ops hm_cpu_ops = {
     .alloc = cpu_alloc,
     .release = cpu_release,
@@ -304,5 +309,6 @@ const struct hm_device_ops hm_cpu_ops = {
     .attention = cpu_attention,
     .silu_mul = cpu_silu_mul,
     .gather = cpu_gather,
+    .limit = limit,
     .close = hm_cpu_close,
 };

@@ -39,6 +39,7 @@ struct hm_pool {
     pthread_cond_t work, done;
 
     unsigned threads;
+    atomic_uint active; // the first so many have ranges; set between loops
     unsigned spins;
     struct worker *workers; // [threads]; the first stands for the caller
 };
@@ -75,7 +76,7 @@ static void empty_range(struct hm_pool *pool, unsigned range, unsigned index)
                                                    memory_order_relaxed))
             continue;
         size_t units = pool->units;
-        pool->task(pool->context, range_end(units, pool->threads, range) - left, index);
+        pool->task(pool->context, range_end(units, atomic_load(&pool->active), range) - left, index);
         // From here on the loop may be over and the next one may be set up: units was read before.
         if (atomic_fetch_add(&pool->finished, 1) + 1 == units && atomic_load(&pool->caller_sleeps)) {
             pthread_mutex_lock(&pool->mutex);
@@ -113,7 +114,7 @@ static void *worker_main(void *argument)
         wait_for_loop(pool, seen);
         seen = atomic_load(&pool->loops);
         if (atomic_load(&pool->stop)) return NULL;
-        take_units(pool, worker->index);
+        if (worker->index < atomic_load(&pool->active)) take_units(pool, worker->index);
     }
 }
 
@@ -132,7 +133,8 @@ static void wait_for_others(struct hm_pool *pool, size_t units)
 
 void hm_pool_run(struct hm_pool *pool, hm_pool_task *task, void *context, size_t units)
 {
-    if (pool->threads == 1 || units == 1) {
+    unsigned active = atomic_load(&pool->active);
+    if (active == 1 || units == 1) {
         for (size_t unit = 0; unit < units; unit++) task(context, unit, 0);
         return;
     }
@@ -142,8 +144,8 @@ void hm_pool_run(struct hm_pool *pool, hm_pool_task *task, void *context, size_t
     pool->units = units;
     atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
     size_t begin = 0;
-    for (unsigned i = 0; i < pool->threads; i++) {
-        size_t end = range_end(units, pool->threads, i);
+    for (unsigned i = 0; i < active; i++) {
+        size_t end = range_end(units, active, i);
         atomic_store_explicit(&pool->workers[i].left, end - begin, memory_order_release);
         begin = end;
     }
@@ -161,6 +163,11 @@ void hm_pool_run(struct hm_pool *pool, hm_pool_task *task, void *context, size_t
 unsigned hm_pool_threads(const struct hm_pool *pool)
 {
     return pool->threads;
+}
+
+void hm_pool_limit(struct hm_pool *pool, unsigned threads)
+{
+    atomic_store(&pool->active, threads < 1 ? 1 : threads < pool->threads ? threads : pool->threads);
 }
 
 // Stops and joins workers 1 .. started - 1 and frees the pool.
@@ -197,6 +204,7 @@ hm_status hm_pool_open(unsigned threads, struct hm_pool **out, struct hm_error *
     atomic_init(&pool->sleepers, 0);
     atomic_init(&pool->caller_sleeps, false);
     atomic_init(&pool->stop, false);
+    atomic_init(&pool->active, threads);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);

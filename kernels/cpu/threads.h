@@ -22,6 +22,9 @@ void hm_pool_close(struct hm_pool *pool); // NULL is allowed
 
 unsigned hm_pool_threads(const struct hm_pool *pool);
 
+// The next loops use only the first `threads` of them (at least 1, at most all). Not while a loop runs.
+void hm_pool_limit(struct hm_pool *pool, unsigned threads);
+
 // Calls task for each unit 0 .. units-1 and returns when all are done. One caller at a time; tasks must not call it.
 void hm_pool_run(struct hm_pool *pool, hm_pool_task *task, void *context, size_t units);
 
