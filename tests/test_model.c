@@ -160,7 +160,7 @@ static struct fixture five_and_a_tree(size_t positions)
     f.cache = open_cache(f.model, positions);
     f.logits = hm_calloc(4 * hm_model_info(f.model)->vocab, sizeof(float));
     expect_ok(hm_model_prefill(f.model, f.cache, (int32_t[]){1, 2, 3, 4, 5}, 5, NULL, NULL, &err), &err);
-    struct hm_pass pass = {tree_token, tree_parent, 4, (uint32_t[]){0, 1, 2, 3}, 4};
+    struct hm_pass pass = {tree_token, tree_parent, 4, (uint32_t[]){0, 1, 2, 3}, 4, NULL};
     expect_ok(hm_model_forward(f.model, f.cache, &pass, f.logits, &err), &err);
     return f;
 }
@@ -191,19 +191,19 @@ static void test_refused_passes(void **state)
     const int32_t minus[] = {-1, 0}, chain[] = {-1, 4, 5, 6}, zero[] = {0, 0, 0, 0}, bad_token[] = {5, 131},
                   negative[] = {-1};
     const int32_t self[] = {4}, below[] = {-2};
-    refused_pass(&f, (struct hm_pass){zero, chain, 4, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){zero, chain, 4, NULL, 0, NULL}, HM_RANGE,
                  "pass of 4 tokens: expected room in 12 positions of cache, found 9 in use");
-    refused_pass(&f, (struct hm_pass){zero, chain, SIZE_MAX, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){zero, chain, SIZE_MAX, NULL, 0, NULL}, HM_RANGE,
                  "pass of 18446744073709551615 tokens: expected room in 12 positions of cache, found 9 in use");
-    refused_pass(&f, (struct hm_pass){bad_token, minus, 2, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){bad_token, minus, 2, NULL, 0, NULL}, HM_RANGE,
                  "token 1: expected an id below 131, found 131");
-    refused_pass(&f, (struct hm_pass){negative, minus, 1, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){negative, minus, 1, NULL, 0, NULL}, HM_RANGE,
                  "token 0: expected an id below 131, found -1");
-    refused_pass(&f, (struct hm_pass){zero, self, 1, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){zero, self, 1, NULL, 0, NULL}, HM_RANGE,
                  "token 0: expected a parent from -1 to 3, found 4");
-    refused_pass(&f, (struct hm_pass){zero, below, 1, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){zero, below, 1, NULL, 0, NULL}, HM_RANGE,
                  "token 0: expected a parent from -1 to 3, found -2");
-    refused_pass(&f, (struct hm_pass){zero, minus, 2, (uint32_t[]){1, 2}, 2}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){zero, minus, 2, (uint32_t[]){1, 2}, 2, NULL}, HM_RANGE,
                  "logits 1: expected a row below 2, found 2");
     // The rows of the tree are still whole: committed, they continue as before.
     struct hm_error err = {0};
@@ -215,7 +215,7 @@ static void test_refused_passes(void **state)
     }
     assert_memory_equal(f.logits, g.logits, hm_model_info(f.model)->vocab * sizeof(float));
     expect_ok(hm_model_forward(f.model, f.cache, &(struct hm_pass){0}, NULL, &err), &err); // no rows: nothing happens
-    assert_int_equal(hm_model_forward(g.model, f.cache, &(struct hm_pass){zero, minus, 1, NULL, 0}, NULL, &err),
+    assert_int_equal(hm_model_forward(g.model, f.cache, &(struct hm_pass){zero, minus, 1, NULL, 0, NULL}, NULL, &err),
                      HM_USAGE);
     assert_string_equal(err.message, "pass: expected a cache of this model, found another's");
     close_fixture(&f);
@@ -275,7 +275,7 @@ static void test_limits(void **state)
     assert_string_equal(err.message,
                         "prefill of 60 tokens after 5: expected at most 64 positions in all (the limit of the model)");
     assert_int_equal(hm_model_prefill(f.model, f.cache, many, 0, NULL, NULL, &err), HM_USAGE);
-    refused_pass(&f, (struct hm_pass){many, parent, 60, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){many, parent, 60, NULL, 0, NULL}, HM_RANGE,
                  "token 59: expected a position below 64, the limit of the model, found 64");
     many[40] = 131;
     assert_int_equal(hm_model_prefill(f.model, f.cache, many, 59, NULL, NULL, &err), HM_RANGE);
@@ -285,7 +285,7 @@ static void test_limits(void **state)
     expect_ok(hm_model_prefill(f.model, f.cache, many, 59, NULL, &(struct hm_prefill_watch){.progress = count_progress, .user = &last}, &err), &err);
     assert_int_equal(last, 59);
     assert_int_equal(hm_cache_length(f.cache), 64);
-    refused_pass(&f, (struct hm_pass){many, parent, 1, NULL, 0}, HM_RANGE,
+    refused_pass(&f, (struct hm_pass){many, parent, 1, NULL, 0, NULL}, HM_RANGE,
                  "token 0: expected a position below 64, the limit of the model, found 64");
     struct hm_cache *cache;
     assert_int_equal(hm_cache_open(f.model, 0, &cache, &err), HM_RANGE);

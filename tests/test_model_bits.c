@@ -29,7 +29,7 @@ static void plain_step(struct hm_model *model, struct hm_cache *cache, int32_t t
     struct hm_error err = {0};
     int32_t parent = -1;
     uint32_t only = 0;
-    struct hm_pass pass = {&token, &parent, 1, &only, 1};
+    struct hm_pass pass = {&token, &parent, 1, &only, 1, NULL};
     expect_ok(hm_model_forward(model, cache, &pass, logits, &err), &err);
     expect_ok(hm_cache_commit(cache, &only, 1, &err), &err);
 }
@@ -68,7 +68,7 @@ static void chunked(struct pair *p, size_t step)
     hm_cache_truncate(p->tested_cache, 0);
     for (size_t done = 0; done < p->length; done += step) {
         size_t rows = p->length - done < step ? p->length - done : step;
-        struct hm_pass pass = {p->token + done, parent, rows, every, rows};
+        struct hm_pass pass = {p->token + done, parent, rows, every, rows, NULL};
         expect_ok(hm_model_forward(p->tested, p->tested_cache, &pass, logits, &err), &err);
         expect_ok(hm_cache_commit(p->tested_cache, every, rows, &err), &err);
         for (size_t r = 0; r < rows; r++)
@@ -129,7 +129,7 @@ static void run_tree(struct pair *p, const struct tree *t, size_t step, float *l
             order[other] = (uint32_t)j;
         }
         order[rows] = order[0];
-        struct hm_pass pass = {t->token + first, t->parent + first, rows, order, rows + 1};
+        struct hm_pass pass = {t->token + first, t->parent + first, rows, order, rows + 1, NULL};
         expect_ok(hm_model_forward(p->tested, p->tested_cache, &pass, scrambled, &err), &err);
         equal_rows(scrambled, scrambled + rows * p->vocab, p->vocab, "asked for twice", order[0]);
         for (size_t j = 0; j < rows; j++)

@@ -50,7 +50,7 @@ static int run(struct hm_model *model, struct hm_cache *cache, float *logits)
     struct hm_error err = {0};
     int failures = 0;
     for (int i = 0; i < ROWS; i++) token[i] = i % VOCAB, parent[i] = i < 2 ? -1 : i / 2;
-    struct hm_pass tree = {token, parent, ROWS, NULL, 0};
+    struct hm_pass tree = {token, parent, ROWS, NULL, 0, NULL};
     for (hm_status rc = HM_MEMORY; rc; failures += rc == HM_MEMORY) {
         rc = hm_model_prefill(model, cache, token, PREFIX, NULL, NULL, &err);
         assert_true(rc == HM_OK || (rc == HM_MEMORY && hm_cache_length(cache) == 0));

@@ -23,7 +23,7 @@ static void logits_of(struct hm_model *model, const int32_t *token, size_t count
     int32_t *parent = malloc(count * sizeof *parent);
     uint32_t *every = malloc(count * sizeof *every);
     for (size_t i = 0; i < count; i++) parent[i] = (int32_t)i - 1, every[i] = (uint32_t)i;
-    struct hm_pass pass = {token, parent, count, every, count};
+    struct hm_pass pass = {token, parent, count, every, count, NULL};
     expect_ok(hm_model_forward(model, cache, &pass, logits, &err), &err);
     free(parent);
     free(every);

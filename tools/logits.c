@@ -34,7 +34,7 @@ static hm_status write_rows(struct hm_model *model, struct hm_cache *cache, cons
         int32_t parent[STEP];
         uint32_t every[STEP];
         for (size_t r = 0; r < rows; r++) parent[r] = (int32_t)r - 1, every[r] = (uint32_t)r;
-        struct hm_pass pass = {token + done, parent, rows, every, rows};
+        struct hm_pass pass = {token + done, parent, rows, every, rows, NULL};
         rc = hm_model_forward(model, cache, &pass, logits, err);
         if (!rc) rc = hm_cache_commit(cache, every, rows, err);
         if (!rc && fwrite(logits, vocab * sizeof *logits, rows, file) != rows)
@@ -67,7 +67,7 @@ static hm_status time_decoding(struct hm_model *model, struct hm_cache *cache, c
         double step = now();
         int32_t next = argmax(logits, info->vocab), parent = -1;
         uint32_t only = 0;
-        struct hm_pass pass = {&next, &parent, 1, &only, 1};
+        struct hm_pass pass = {&next, &parent, 1, &only, 1, NULL};
         rc = hm_model_forward(model, cache, &pass, logits, err);
         if (!rc) rc = hm_cache_commit(cache, &only, 1, err);
         step = now() - step;
