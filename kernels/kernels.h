@@ -121,6 +121,8 @@ struct hm_device_ops {
     void (*silu_mul)(struct hm_device *, struct hm_view x, struct hm_view y, size_t rows, size_t width);
     // Copies `rows` rows of `width` floats from row index[r] of x to row r of y.  index: host memory.
     void (*gather)(struct hm_device *, struct hm_view x, const uint32_t *index, struct hm_view y, size_t rows, size_t width);
+    // The other way: row r of x to row index[r] of y; distinct indices.
+    void (*scatter)(struct hm_device *, struct hm_view x, const uint32_t *index, struct hm_view y, size_t rows, size_t width);
 
     // How many threads the next operations may use, 1 .. those the device was opened with; bits do not depend on it.
     void (*limit)(struct hm_device *, unsigned threads);

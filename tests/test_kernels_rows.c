@@ -151,10 +151,10 @@ static void silu_same_bits_and_within_the_bound(void **state)
     close_devices(&devices);
 }
 
-static void bias_and_gather(void **state)
+static void bias_gather_and_scatter(void **state)
 {
     (void)state;
-    seed_from_environment("bias_and_gather");
+    seed_from_environment("bias_gather_and_scatter");
     struct devices devices;
     open_devices(&devices);
     for (size_t d = 0; d < devices.count; d++) {
@@ -173,6 +173,17 @@ static void bias_and_gather(void **state)
         device->ops->add_bias(device, b.view, y.view, ROWS, WIDTH);
         device->ops->gather(device, y.view, index, some.view, PICKED, WIDTH);
         guarded_end(&some, picked, "gather");
+        // Every other row of a larger array, from the last one up; the rows between stay.
+        enum { WIDER = 2 * ROWS };
+        float *around = random_floats(WIDER * WIDTH, WIDE);
+        struct guarded wide = guarded_new(device, around, WIDER * WIDTH);
+        for (size_t r = 0; r < ROWS; r++) {
+            index[r] = (uint32_t)(WIDER - 1 - 2 * r);
+            memcpy(around + index[r] * WIDTH, sums + r * WIDTH, WIDTH * sizeof(float));
+        }
+        device->ops->scatter(device, y.view, index, wide.view, ROWS, WIDTH);
+        guarded_end(&wide, around, "scatter");
+        free(around);
         guarded_end(&y, sums, "add_bias");
         guarded_end(&b, bias, "bias");
         free(x);
@@ -226,7 +237,7 @@ int main(void)
         cmocka_unit_test(norm_error_is_within_the_bound),
         cmocka_unit_test(rope_same_bits_and_within_the_bound),
         cmocka_unit_test(silu_same_bits_and_within_the_bound),
-        cmocka_unit_test(bias_and_gather),
+        cmocka_unit_test(bias_gather_and_scatter),
         cmocka_unit_test(cache_store_and_move),
     };
     return cmocka_run_group_tests_name("kernels_rows", tests, NULL, NULL);

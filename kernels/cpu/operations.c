@@ -205,6 +205,13 @@ static void cpu_gather(struct hm_device *device, struct hm_view x, const uint32_
     for (size_t r = 0; r < rows; r++) memcpy(at(y) + r * width, at(x) + index[r] * width, width * sizeof(float));
 }
 
+static void cpu_scatter(struct hm_device *device, struct hm_view x, const uint32_t *index, struct hm_view y, size_t rows,
+                        size_t width)
+{
+    (void)device;
+    for (size_t r = 0; r < rows; r++) memcpy(at(y) + index[r] * width, at(x) + r * width, width * sizeof(float));
+}
+
 // Cache
 
 static void cpu_cache_store(struct hm_device *device, struct hm_view keys, struct hm_view values, size_t stride,
@@ -309,6 +316,7 @@ const struct hm_device_ops hm_cpu_ops = {
     .attention = cpu_attention,
     .silu_mul = cpu_silu_mul,
     .gather = cpu_gather,
+    .scatter = cpu_scatter,
     .limit = limit,
     .close = hm_cpu_close,
 };
