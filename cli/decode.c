@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cli/conversation.h"
 #include "cli/decode_check.h"
+#include "cli/decode_models.h"
 #include "cli/decode_options.h"
 #include "cli/decode_summary.h"
 #include "cli/prompts.h"
@@ -33,16 +34,9 @@ static void on_interrupt(int signal_number)
 struct decode {
     struct hm_decode_options options;
     struct hm_prompts prompts;
-    struct hm_device *device;
-    struct hm_model *target, *draft;
-    struct hm_tokenizer *tokenizer, *draft_tokenizer;
-    struct hm_drafter *drafter;
+    struct hm_decode_models models;
     struct hm_session *session;
     struct hm_stamping stamping;
-    enum hm_chat_format chat;
-    int32_t eos[HM_EOS_MOST + 1];
-    size_t eos_count;
-    size_t positions;
     struct hm_session_counts counts;
     struct hm_check_result check;
     bool progress_shown;
@@ -71,85 +65,58 @@ static hm_status load_prompts(struct decode *d, struct hm_error *err)
     return hm_prompts_from_jsonl(o->prompts, o->limit, &d->prompts, err);
 }
 
-static hm_status check_vocabulary(const char *dir, const struct hm_tokenizer *tokenizer, const struct hm_model *model,
-                                  struct hm_error *err)
+static void on_loading(const char *dir)
 {
-    size_t rows = hm_model_info(model)->vocab, ids = (size_t)hm_tokenizer_size(tokenizer);
-    if (ids <= rows) return HM_OK;
-    return hm_fail(err, HM_SHAPE, "%s: tokenizer.json: expected at most %zu ids, as many as the model has rows, found %zu",
-                   dir, rows, ids);
+    fprintf(stderr, "\r\033[Kloading %s", dir);
 }
 
-static hm_status open_draft(struct decode *d, struct hm_error *err)
+static struct hm_session_options session_options(const struct decode *d, struct hm_drafter *drafter)
 {
     const struct hm_decode_options *o = &d->options;
-    if (strcmp(o->drafter, "ngram") == 0) return hm_drafter_open_ngram(&d->drafter, err);
-    if (!o->draft) return HM_OK;
-    say(d, "loading", o->draft);
-    hm_status rc = hm_model_open(o->draft, d->device, &d->draft, err);
-    if (!rc) rc = hm_tokenizer_open(o->draft, &d->draft_tokenizer, err);
-    if (!rc) rc = check_vocabulary(o->draft, d->draft_tokenizer, d->draft, err);
-    if (rc) return rc;
-    size_t target_rows = hm_model_info(d->target)->vocab, draft_rows = hm_model_info(d->draft)->vocab;
-    rc = hm_tokenizer_same_text(d->tokenizer, (int32_t)target_rows, d->draft_tokenizer, (int32_t)draft_rows, err);
-    if (rc) return rc;
-    return hm_drafter_open_standalone(d->draft, target_rows, d->positions, o->width, o->depth, &d->drafter, err);
-}
-
-static void choose_eos(struct decode *d)
-{
-    const struct hm_model_info *info = hm_model_info(d->target);
-    if (d->options.ignore_eos) return;
-    for (size_t i = 0; i < info->eos_count; i++) d->eos[d->eos_count++] = info->eos[i];
-    if (!d->options.chat) return;
-    int32_t end = hm_chat_end(d->tokenizer, d->chat);
-    for (size_t i = 0; i < d->eos_count; i++)
-        if (d->eos[i] == end) return;
-    d->eos[d->eos_count++] = end;
-}
-
-static hm_status open_models(struct decode *d, struct hm_error *err)
-{
-    const struct hm_decode_options *o = &d->options;
-    say(d, "loading", o->model);
-    hm_status rc = hm_device_open_cpu((unsigned)o->threads, HM_ISA_BEST, &d->device, err);
-    if (!rc) rc = hm_model_open(o->model, d->device, &d->target, err);
-    if (!rc) rc = hm_tokenizer_open(o->model, &d->tokenizer, err);
-    if (!rc) rc = check_vocabulary(o->model, d->tokenizer, d->target, err);
-    if (!rc && o->chat) rc = hm_chat_detect(d->tokenizer, &d->chat, err);
-    if (rc) return rc;
-    size_t most = hm_model_info(d->target)->max_positions;
-    if (o->context > most)
-        return hm_fail(err, HM_USAGE, "--context %zu: expected at most %zu, the model's positions", o->context, most);
-    d->positions = o->context ? o->context : most < 40960 ? most : 40960;
-    choose_eos(d);
-    return open_draft(d, err);
-}
-
-static hm_status open_session(struct decode *d, struct hm_drafter *drafter, struct hm_session **out, struct hm_error *err)
-{
-    const struct hm_decode_options *o = &d->options;
-    struct hm_session_options options = {
-        .target = d->target,
+    return (struct hm_session_options){
+        .target = d->models.target,
         .drafter = drafter,
-        .tokenizer = d->tokenizer,
-        .acceptance = {.kind = o->match ? HM_ACCEPT_MATCH : HM_ACCEPT_RULE,
-                       .rule = o->match ? NULL : &o->acceptance,
+        .tokenizer = d->models.tokenizer,
+        .acceptance = {.kind = o->accept,
+                       .rule = hm_decode_rule(o),
+                       .proposal = o->proposal,
                        .temperature = &o->temperature,
                        .certify_temperature = &o->certify_temperature,
                        .top_k = o->top_k,
                        .top_p = o->has_top_p ? &o->top_p : NULL,
                        .seed = o->seed},
+        .fidelity = o->fidelity,
+        .fidelity_limit = o->fidelity ? &o->fidelity_limit : NULL,
         .width = o->width,
         .depth = o->depth,
         .budget = o->budget,
+        .selection = o->selection,
+        .covering = o->covering,
         .cap = o->cap,
-        .positions = d->positions,
-        .eos = d->eos,
-        .eos_count = d->eos_count,
+        .leaf_stop = o->leaf_stop,
+        .score_top = o->score_top,
+        .score_frontier = o->score_frontier,
+        .serial = o->serial,
+        .draft_threads = (unsigned)o->draft_threads,
+        .positions = d->models.positions,
+        .eos = d->models.eos,
+        .eos_count = d->models.eos_count,
         .stop = o->stop,
         .stop_count = o->stop_count,
     };
+}
+
+// Plain decoding with the same draws, to compare with.
+static hm_status open_plain_session(const struct decode *d, struct hm_session **out, struct hm_error *err)
+{
+    struct hm_session_options options = session_options(d, NULL);
+    options.acceptance.kind = HM_ACCEPT_MATCH;
+    options.acceptance.rule = NULL;
+    options.fidelity = HM_BUDGET_NONE;
+    options.fidelity_limit = NULL;
+    options.selection = HM_SELECT_DRAFT;
+    options.covering = options.leaf_stop = false;
+    options.score_top = options.score_frontier = options.cap = 0;
     return hm_session_open(&options, out, err);
 }
 
@@ -158,7 +125,7 @@ static hm_status check_first_turns(struct decode *d, struct hm_error *err)
 {
     hm_status rc = HM_OK;
     for (size_t i = 0; i < d->prompts.count && !rc; i++) {
-        struct hm_conversation c = {.tokenizer = d->tokenizer, .chat = d->options.chat, .format = d->chat};
+        struct hm_conversation c = {.tokenizer = d->models.tokenizer, .chat = d->options.chat, .format = d->models.chat};
         if (d->options.system) rc = hm_conversation_system(&c, d->options.system, err);
         if (!rc) rc = hm_conversation_ask(&c, d->prompts.prompt[i].turn[0], err);
         if (!rc) rc = hm_session_check(d->session, c.length, d->options.max_tokens, err);
@@ -172,14 +139,17 @@ static hm_status check_first_turns(struct decode *d, struct hm_error *err)
 
 static hm_status open_all(struct decode *d, struct hm_error *err)
 {
-    hm_status rc = load_prompts(d, err);
-    if (!rc) rc = open_models(d, err);
-    if (!rc) rc = open_session(d, d->drafter, &d->session, err);
+    struct hm_session_options options = session_options(d, NULL);
+    hm_status rc = hm_session_legal(&options, err);
+    if (!rc) rc = load_prompts(d, err);
+    if (!rc) rc = hm_decode_models_open(&d->options, shows_progress(d) ? on_loading : NULL, &d->models, err);
+    options = session_options(d, d->models.drafter);
+    if (!rc) rc = hm_session_open(&options, &d->session, err);
     if (!rc) rc = check_first_turns(d, err);
     if (!rc && d->options.log) rc = hm_stamping_check_path(d->options.log, err);
     if (!rc && d->options.certified)
-        rc = hm_stamping_open(&d->options, hm_model_info(d->target), d->draft ? hm_model_info(d->draft) : NULL, d->drafter,
-                              d->tokenizer, d->device, &d->stamping, err);
+        rc = hm_stamping_open(&d->options, hm_model_info(d->models.target), d->models.draft ? hm_model_info(d->models.draft) : NULL, d->models.drafter,
+                              d->models.tokenizer, d->models.device, &d->stamping, err);
     say(d, "", "");
     return rc;
 }
@@ -187,12 +157,7 @@ static hm_status open_all(struct decode *d, struct hm_error *err)
 static void close_all(struct decode *d)
 {
     hm_session_close(d->session);
-    hm_drafter_close(d->drafter);
-    hm_tokenizer_close(d->tokenizer);
-    hm_tokenizer_close(d->draft_tokenizer);
-    hm_model_close(d->target);
-    hm_model_close(d->draft);
-    hm_device_close(d->device);
+    hm_decode_models_close(&d->models);
     hm_prompts_clear(&d->prompts);
 }
 
@@ -245,8 +210,8 @@ static hm_status log_sequence(struct decode *d, uint32_t sequence, const struct 
         .prompt = c->context,
         .prompt_length = c->length,
         .seed = d->options.seed,
-        .eos = d->eos,
-        .eos_count = d->eos_count,
+        .eos = d->models.eos,
+        .eos_count = d->models.eos_count,
         .max_tokens = d->options.max_tokens,
         .stop = d->options.stop,
         .stop_count = d->options.stop_count,
@@ -262,8 +227,8 @@ static hm_status answer_text(struct decode *d, struct hm_answer *answer, struct 
     size_t n = 0;
     if (!plain) return hm_fail(err, HM_MEMORY, "out of memory for an answer");
     for (size_t i = 0; i < answer->count; i++)
-        if (!hm_tokenizer_is_special(d->tokenizer, answer->token[i])) plain[n++] = answer->token[i];
-    hm_status rc = hm_tokenizer_decode(d->tokenizer, plain, n, &answer->text, &answer->size, err);
+        if (!hm_tokenizer_is_special(d->models.tokenizer, answer->token[i])) plain[n++] = answer->token[i];
+    hm_status rc = hm_tokenizer_decode(d->models.tokenizer, plain, n, &answer->text, &answer->size, err);
     free(plain);
     size_t whole = answer->size;
     for (size_t i = 0; i < d->options.stop_count && !rc; i++) {
@@ -298,7 +263,7 @@ static hm_status run_turn(struct decode *d, uint32_t sequence, const struct hm_p
     if (!rc && !d->options.json) rc = on_text(d, "\n", 1, err);
     if (!rc && d->options.check && !interrupted) {
         struct hm_session *plain = NULL;
-        rc = open_session(d, NULL, &plain, err);
+        rc = open_plain_session(d, &plain, err);
         if (!rc) rc = hm_decode_check(plain, &answer, c->context, d->options.max_tokens, &d->check, err);
         hm_session_close(plain);
     }
@@ -314,7 +279,7 @@ static hm_status run_prompts(struct decode *d, struct hm_error *err)
     hm_status rc = HM_OK;
     for (size_t i = 0; i < d->prompts.count && !rc && !interrupted; i++) {
         const struct hm_prompt *prompt = &d->prompts.prompt[i];
-        struct hm_conversation c = {.tokenizer = d->tokenizer, .chat = d->options.chat, .format = d->chat};
+        struct hm_conversation c = {.tokenizer = d->models.tokenizer, .chat = d->options.chat, .format = d->models.chat};
         if (d->options.system) rc = hm_conversation_system(&c, d->options.system, err);
         for (size_t turn = 0; turn < prompt->turns && !rc && !interrupted; turn++)
             rc = run_turn(d, sequence++, prompt, turn, &c, err);
@@ -338,11 +303,11 @@ static int finish(struct decode *d, hm_status rc, struct hm_error *err)
         }
         say(d, "", "");
     }
-    if (!rc) rc = hm_print_summary(&d->options, d->target, d->draft, &d->counts, &stamps, d->waited, &d->check, interrupted, err);
+    if (!rc) rc = hm_print_summary(&d->options, &d->models, &d->counts, &stamps, d->waited, &d->check, interrupted, err);
     hm_stamp_summary_clear(&stamps);
     if (rc) return hm_cli_fail(err);
     if (interrupted) return 128 + interrupting_signal;
-    return d->check.different && d->options.match ? HM_EXIT_FINDING : HM_EXIT_OK;
+    return d->check.different && d->options.accept == HM_ACCEPT_MATCH ? HM_EXIT_FINDING : HM_EXIT_OK;
 }
 
 int hm_cmd_decode(int argc, char **argv)
@@ -358,13 +323,13 @@ int hm_cmd_decode(int argc, char **argv)
     if (hm_decode_options_parse(argc, argv, &d->options, &what, &err)) {
         code = hm_cli_fail(&err);
     } else if (what == HM_PARSED_HELP) {
-        fputs(hm_decode_help, stdout);
+        for (size_t i = 0; hm_decode_help[i]; i++) fputs(hm_decode_help[i], stdout);
     } else {
         struct sigaction action = {.sa_handler = on_interrupt};
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         hm_status rc = open_all(d, &err);
-        if (!rc && d->options.chat && !d->options.quiet) fprintf(stderr, "chat format: %s\n", hm_chat_name(d->chat));
+        if (!rc && d->options.chat && !d->options.quiet) fprintf(stderr, "chat format: %s\n", hm_chat_name(d->models.chat));
         if (!rc) rc = run_prompts(d, &err);
         code = finish(d, rc, &err);
     }

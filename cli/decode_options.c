@@ -9,7 +9,8 @@
 
 enum flag {
     MODEL = 256, DRAFT, DRAFTER, PROMPT, PROMPT_FILE, PROMPTS, LIMIT, MAX_TOKENS, CONTEXT, TEMPERATURE, TOP_K, TOP_P, SEED,
-    STOP, TREE_BUDGET, TREE_WIDTH, TREE_DEPTH, SELECT, TRAVERSE, ACCEPT, CERTIFY, M, MARGIN, CERTIFY_TEMPERATURE,
+    STOP, TREE_BUDGET, TREE_WIDTH, TREE_DEPTH, DECODER, SELECT, TRAVERSE, SCORE_TOP, SCORE_FRONTIER, SERIAL, DRAFT_THREADS,
+    DRAFT_ROPE_THETA, ACCEPT, PROPOSAL, TV_BUDGET, REGRET_BUDGET, RECORD_POOL, CERTIFY, M, MARGIN, CERTIFY_TEMPERATURE,
     CERTIFY_NODES, DIVERGENCE, LAW, CERTIFY_THREADS, LOG, KEEP_ROWS, HASH_ROWS, THREADS, DEVICE, CHAT, SYSTEM, CHECK, JSON, QUIET, IGNORE_EOS, HELP
 };
 
@@ -31,9 +32,19 @@ static const struct option flags[] = {
     {"tree-budget", required_argument, NULL, TREE_BUDGET},
     {"tree-width", required_argument, NULL, TREE_WIDTH},
     {"tree-depth", required_argument, NULL, TREE_DEPTH},
+    {"decoder", required_argument, NULL, DECODER},
     {"select", required_argument, NULL, SELECT},
     {"traverse", required_argument, NULL, TRAVERSE},
+    {"score-top", required_argument, NULL, SCORE_TOP},
+    {"score-frontier", required_argument, NULL, SCORE_FRONTIER},
+    {"serial", no_argument, NULL, SERIAL},
+    {"draft-threads", required_argument, NULL, DRAFT_THREADS},
+    {"draft-rope-theta", required_argument, NULL, DRAFT_ROPE_THETA},
     {"accept", required_argument, NULL, ACCEPT},
+    {"proposal", required_argument, NULL, PROPOSAL},
+    {"tv-budget", required_argument, NULL, TV_BUDGET},
+    {"regret-budget", required_argument, NULL, REGRET_BUDGET},
+    {"record-pool", required_argument, NULL, RECORD_POOL},
     {"certify", required_argument, NULL, CERTIFY},
     {"m", required_argument, NULL, M},
     {"margin", no_argument, NULL, MARGIN},
@@ -57,24 +68,71 @@ static const struct option flags[] = {
     {NULL, 0, NULL, 0},
 };
 
-static hm_status parse_traverse(const char *text, size_t *cap, struct hm_error *err)
+static const char *const selections[] = {"draft", "root", "root-draw", "pearl", NULL}; // enum hm_selection
+
+static hm_status parse_traverse(const char *text, struct hm_decode_options *o, struct hm_error *err)
 {
-    *cap = 0;
-    if (strcmp(text, "exhaustive") == 0) return HM_OK;
-    if (strncmp(text, "cap:", 4) == 0) return hm_flag_size("traverse cap:N", text + 4, 1, 1000, cap, err);
-    return hm_fail(err, HM_USAGE, "--traverse: expected exhaustive or cap:N, found \"%s\"", text);
+    o->cap = 0;
+    o->leaf_stop = strcmp(text, "leaf-stop") == 0;
+    if (o->leaf_stop || strcmp(text, "exhaustive") == 0) return HM_OK;
+    if (strncmp(text, "cap:", 4) == 0) return hm_flag_size("traverse cap:N", text + 4, 1, 1000, &o->cap, err);
+    return hm_fail(err, HM_USAGE, "--traverse: expected exhaustive, cap:N or leaf-stop, found \"%s\"", text);
+}
+
+static hm_status parse_select(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    for (size_t i = 0; selections[i]; i++)
+        if (strcmp(text, selections[i]) == 0) o->selection = (enum hm_selection)i;
+    return hm_flag_one_of("select", text, selections, err);
+}
+
+static hm_status parse_decoder(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    static const char *const decoders[] = {"tree", "covering", NULL};
+    o->covering = strcmp(text, "covering") == 0;
+    return hm_flag_one_of("decoder", text, decoders, err);
 }
 
 static hm_status parse_accept(const char *text, struct hm_decode_options *o, struct hm_error *err)
 {
-    if (!o->match) hm_rule_clear(&o->acceptance);
-    o->match = true;
-    if (strcmp(text, "match") == 0) return HM_OK;
+    if (hm_decode_rule(o)) hm_rule_clear(&o->acceptance);
+    o->accept = strcmp(text, "standard") == 0 ? HM_ACCEPT_STANDARD : HM_ACCEPT_MATCH;
+    if (o->accept == HM_ACCEPT_STANDARD || strcmp(text, "match") == 0) return HM_OK;
     hm_status rc = hm_flag_rule("accept", text, &o->acceptance, err);
     if (rc) return rc;
-    o->match = false;
+    o->accept = o->acceptance.kind == HM_RULE_NUCLEUS ? HM_ACCEPT_NUCLEUS : HM_ACCEPT_RULE;
     hm_flag_warn_of_swapped("accept", text, &o->acceptance);
     return HM_OK;
+}
+
+static hm_status parse_proposal(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    static const char *const proposals[] = {"topk", "iid", NULL};
+    o->proposal = strcmp(text, "iid") == 0 ? HM_PROPOSAL_IID : HM_PROPOSAL_TOPK;
+    return hm_flag_one_of("proposal", text, proposals, err);
+}
+
+static hm_status parse_budget(const char *flag, enum hm_budget_kind kind, long most, const char *text,
+                              struct hm_decode_options *o, struct hm_error *err)
+{
+    if (o->fidelity && o->fidelity != kind)
+        return hm_fail(err, HM_USAGE, "--tv-budget and --regret-budget bound different rules: expected one of them");
+    o->fidelity = kind;
+    return hm_flag_rational(flag, text, false, most, &o->fidelity_limit, err);
+}
+
+static hm_status parse_frontier(const char *text, struct hm_decode_options *o, struct hm_error *err)
+{
+    o->score_frontier = SIZE_MAX;
+    return strcmp(text, "all") == 0 ? HM_OK : hm_flag_size("score-frontier", text, 1, 100000, &o->score_frontier, err);
+}
+
+static hm_status parse_theta(const char *text, double *theta, struct hm_error *err)
+{
+    char *end;
+    *theta = strtod(text, &end);
+    if (*text && !*end && *theta >= 1 && *theta <= 1e12) return HM_OK;
+    return hm_fail(err, HM_USAGE, "--draft-rope-theta: expected a number from 1 to 1e12, found \"%s\"", text);
 }
 
 static hm_status add_claim(const char *text, struct hm_decode_options *o, struct hm_error *err)
@@ -96,8 +154,7 @@ static hm_status add_stop(const char *text, struct hm_decode_options *o, struct 
 // Flags of the model, the prompt and the sampling.
 static hm_status apply_decoding(int flag, const char *text, struct hm_decode_options *o, struct hm_error *err)
 {
-    static const char *const drafters[] = {"standalone", "ngram", "none", NULL};
-    static const char *const selections[] = {"draft", NULL};
+    static const char *const drafters[] = {"standalone", "eagle3", "ngram", "none", NULL};
     static const char *const devices[] = {"cpu", NULL};
     switch (flag) {
     case MODEL: o->model = text; return HM_OK;
@@ -117,9 +174,18 @@ static hm_status apply_decoding(int flag, const char *text, struct hm_decode_opt
     case TREE_BUDGET: return hm_flag_size("tree-budget", text, 0, 4096, &o->budget, err);
     case TREE_WIDTH: return hm_flag_size("tree-width", text, 1, 64, &o->width, err);
     case TREE_DEPTH: return hm_flag_size("tree-depth", text, 0, 64, &o->depth, err);
-    case SELECT: return hm_flag_one_of("select", text, selections, err);
-    case TRAVERSE: return parse_traverse(text, &o->cap, err);
+    case DECODER: return parse_decoder(text, o, err);
+    case SELECT: return parse_select(text, o, err);
+    case TRAVERSE: return parse_traverse(text, o, err);
+    case SCORE_TOP: return hm_flag_size("score-top", text, 1, 100000, &o->score_top, err);
+    case SCORE_FRONTIER: return parse_frontier(text, o, err);
+    case SERIAL: o->serial = true; return HM_OK;
+    case DRAFT_THREADS: return hm_flag_size("draft-threads", text, 1, 256, &o->draft_threads, err);
+    case DRAFT_ROPE_THETA: return parse_theta(text, &o->draft_rope_theta, err);
     case ACCEPT: return parse_accept(text, o, err);
+    case PROPOSAL: return parse_proposal(text, o, err);
+    case TV_BUDGET: return parse_budget("tv-budget", HM_BUDGET_TV, 1, text, o, err);
+    case REGRET_BUDGET: return parse_budget("regret-budget", HM_BUDGET_REGRET, 1000000, text, o, err);
     case DEVICE: return hm_flag_one_of("device", text, devices, err);
     case THREADS: return hm_flag_size("threads", text, 1, 256, &o->threads, err);
     case CHAT: o->chat = true; return HM_OK;
@@ -143,6 +209,7 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
     case CERTIFY_TEMPERATURE: return hm_flag_temperature("certify-temperature", text, true, &o->certify_temperature, err);
     case CERTIFY_NODES: o->all_nodes = strcmp(text, "all") == 0; return hm_flag_one_of("certify-nodes", text, nodes, err);
     case LOG: o->certified = true; o->log = text; return HM_OK;
+    case RECORD_POOL: o->record_pool = text; return HM_OK;
     case KEEP_ROWS: o->keep_rows = true; return HM_OK;
     case HASH_ROWS: o->hash_rows = true; return HM_OK;
     case CHECK: o->check = true; return HM_OK;
@@ -152,53 +219,14 @@ static hm_status apply(int flag, const char *text, struct hm_decode_options *o, 
     }
 }
 
-static hm_status check_prompts(const struct hm_decode_options *o, struct hm_error *err)
-{
-    int given = !!o->prompt + !!o->prompt_file + !!o->prompts;
-    if (given != 1) return hm_fail(err, HM_USAGE, "expected one of --prompt, --prompt-file and --prompts, found %d", given);
-    if (o->limit && !o->prompts) return hm_fail(err, HM_USAGE, "--limit goes with --prompts");
-    if (o->system && !o->chat) return hm_fail(err, HM_USAGE, "--system goes with --chat");
-    return HM_OK;
-}
-
-// Combinations, and the defaults that depend on other flags.
-static hm_status settle(struct hm_decode_options *o, struct hm_error *err)
-{
-    if (!o->model) return hm_fail(err, HM_USAGE, "--model: expected the folder of a checkpoint, found none (hallmark decode --help)");
-    hm_status rc = check_prompts(o, err);
-    if (rc) return rc;
-    if (!o->drafter) o->drafter = o->draft ? "standalone" : "none";
-    bool standalone = strcmp(o->drafter, "standalone") == 0;
-    if (standalone != !!o->draft)
-        return hm_fail(err, HM_USAGE, standalone ? "--drafter standalone: expected --draft DIR as well"
-                                                 : "--drafter %s has no use for --draft", o->drafter);
-    bool sampled = hm_rational_sign(&o->temperature) > 0;
-    if (!sampled && (o->top_k || o->has_top_p))
-        return hm_fail(err, HM_USAGE, "--top-k and --top-p sample: expected a --temperature above 0 with them");
-    if (hm_rational_sign(&o->certify_temperature) == 0) {
-        if (sampled) hm_rational_set(&o->certify_temperature, &o->temperature);
-        else hm_rational_set_int(&o->certify_temperature, 1, 1);
-    }
-    if (!o->log && (o->keep_rows || o->hash_rows || o->all_nodes))
-        return hm_fail(err, HM_USAGE, "--keep-rows, --hash-rows and --certify-nodes all write to a log: expected --log FILE");
-    if (o->certify_count == 0) {
-        char *text = o->match ? strdup("greedy") : hm_rule_text(&o->acceptance);
-        if (!text) return hm_fail(err, HM_MEMORY, "out of memory for a rule");
-        rc = hm_flag_add_rule("certify", text, o->certify, &o->certify_count, err);
-        free(text);
-    }
-    // Without draft rows nothing is certified, and a fixed m says at every step what a draft would have to reach.
-    if (o->m_count == 0) o->m[o->m_count++] = standalone ? HM_M_TREE : 1;
-    return rc;
-}
-
 static void set_defaults(struct hm_decode_options *o)
 {
     *o = (struct hm_decode_options){
-        .max_tokens = 128, .width = 4, .depth = 4, .budget = 16, .certify_threads = 1, .match = true};
+        .max_tokens = 128, .width = SIZE_MAX, .depth = SIZE_MAX, .budget = SIZE_MAX, .certify_threads = 1};
     hm_rational_init(&o->temperature);
     hm_rational_init(&o->top_p);
     hm_rational_init(&o->certify_temperature);
+    hm_rational_init(&o->fidelity_limit);
 }
 
 hm_status hm_decode_options_parse(int argc, char **argv, struct hm_decode_options *out, enum hm_parsed *what,
@@ -229,15 +257,5 @@ hm_status hm_decode_options_parse(int argc, char **argv, struct hm_decode_option
     }
     if (optind < argc)
         return hm_fail(err, HM_USAGE, "expected flags only, found \"%s\" (a prompt goes with --prompt)", argv[optind]);
-    return settle(out, err);
-}
-
-void hm_decode_options_clear(struct hm_decode_options *o)
-{
-    hm_rational_clear(&o->temperature);
-    hm_rational_clear(&o->top_p);
-    hm_rational_clear(&o->certify_temperature);
-    if (!o->match) hm_rule_clear(&o->acceptance);
-    for (size_t i = 0; i < o->certify_count; i++) hm_rule_clear(&o->certify[i]);
-    for (size_t i = 0; i < o->divergence_count; i++) hm_divergence_clear(&o->divergence[i]);
+    return hm_decode_options_settle(out, err);
 }

@@ -88,7 +88,16 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
     for (size_t i = 0; i < 64 && c->reached[i]; i++) cJSON_AddItemToArray(reached, cJSON_CreateNumber((double)c->reached[i]));
     cJSON_AddNumberToObject(s, "seconds", c->seconds);
     cJSON_AddNumberToObject(s, "prefill_seconds", c->prefill_seconds);
+    cJSON_AddNumberToObject(s, "covered_rounds", (double)c->covered);
+    cJSON_AddNumberToObject(s, "scored", (double)c->scored);
+    cJSON_AddNumberToObject(s, "root_passes", (double)c->root_passes);
+    if (o->fidelity) {
+        cJSON_AddNumberToObject(s, "charged", (double)c->charged);
+        cJSON_AddNumberToObject(s, "relaxed", (double)c->relaxed);
+    }
     cJSON_AddNumberToObject(s, "draft_seconds", c->draft_seconds);
+    cJSON_AddNumberToObject(s, "root_seconds", c->root_seconds);
+    cJSON_AddNumberToObject(s, "together_seconds", c->together_seconds);
     cJSON_AddNumberToObject(s, "verify_seconds", c->verify_seconds);
     cJSON_AddNumberToObject(s, "tokens_per_second", ratio((double)c->tokens, c->seconds));
     if (stamps->counts) {
@@ -111,6 +120,29 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
 }
 
 // ---- for people
+
+// The parts of a round one after the other: where the root's row had a pass of its own, it and drafting ran together.
+static void print_time(const struct hm_session_counts *c)
+{
+    double drafting = c->root_passes ? c->together_seconds : c->draft_seconds;
+    fprintf(stderr, "time       draft %.2f s, verify %.2f s, decide and certify %.2f s\n", drafting, c->verify_seconds,
+            c->seconds - drafting - c->verify_seconds);
+    if (c->root_passes)
+        fprintf(stderr, "           draft: %.2f s of it and %.2f s of the root's rows, side by side\n", c->draft_seconds,
+                c->root_seconds);
+}
+
+static void print_selection(const struct hm_decode_options *o, const struct hm_session_counts *c)
+{
+    double rounds = (double)c->rounds;
+    if (o->covering || o->leaf_stop || c->scored || c->root_passes)
+        fprintf(stderr, "selection  %s; the next root's row at hand after %.1f%% of rounds\n", hm_decode_selection_name(o),
+                100 * ratio((double)c->covered, rounds));
+    if (c->scored) fprintf(stderr, "scored     %.1f further nodes a round\n", ratio((double)c->scored, rounds));
+    if (o->fidelity)
+        fprintf(stderr, "budget     relaxed at %llu of %llu positions that could be\n", (unsigned long long)c->relaxed,
+                (unsigned long long)c->charged);
+}
 
 static void print_rounds(const struct hm_session_counts *c)
 {
@@ -177,7 +209,7 @@ static void print_check(const struct hm_decode_options *o, const struct hm_check
                         "           first in sequence %u at token %u:\n"
                         "           %d here, %d plain",
                 (unsigned long long)r->different, (unsigned long long)r->compared,
-                o->match ? "" : " (a relaxed rule may)", r->sequence, r->t, r->ours, r->plain);
+                o->accept == HM_ACCEPT_MATCH ? "" : " (this acceptance may)", r->sequence, r->t, r->ours, r->plain);
         if (!isnan(r->gap)) fprintf(stderr, " (logits %+.6g apart)", (double)r->gap);
         fputc('\n', stderr);
     }
@@ -222,33 +254,35 @@ static void print_log(const struct hm_decode_options *o, const struct hm_stamp_s
     fprintf(stderr, "           hallmark verify %s%s\n", interrupted ? "--allow-truncated " : "", o->log);
 }
 
-static void print_text(const struct hm_decode_options *o, const struct hm_model *target, const struct hm_model *draft,
+static void print_text(const struct hm_decode_options *o, const struct hm_decode_models *m,
                        const struct hm_session_counts *c, const struct hm_stamp_summary *stamps,
                        double waited, const struct hm_check_result *check, bool interrupted)
 {
-    const struct hm_model_info *t = hm_model_info(target);
+    const struct hm_model_info *t = hm_model_info(m->target);
     fprintf(stderr, "\nmodel      %s (%s)", t->name, t->architecture);
-    if (draft) fprintf(stderr, ", draft %s", hm_model_info(draft)->name);
+    const struct hm_eagle3_info *head = m->drafter ? hm_drafter_eagle3_info(m->drafter) : NULL;
+    if (head) fprintf(stderr, ", draft %s (EAGLE-3)", head->name);
+    else if (m->draft) fprintf(stderr, ", draft %s", hm_model_info(m->draft)->name);
     else if (strcmp(o->drafter, "none") != 0) fprintf(stderr, ", drafter %s", o->drafter);
     fprintf(stderr, "\ntokens     %llu in %.2f s: %.1f tokens/s (prompt before that: %.2f s)\n",
             (unsigned long long)c->tokens, c->seconds, ratio((double)c->tokens, c->seconds), c->prefill_seconds);
     if (stamps->counts)
         fprintf(stderr, "           with the wait for certificates after them (%.2f s): %.1f tokens/s\n", waited,
                 ratio((double)c->tokens, c->seconds + waited));
-    fprintf(stderr, "time       draft %.2f s, verify %.2f s, decide and certify %.2f s\n", c->draft_seconds, c->verify_seconds,
-            c->seconds - c->draft_seconds - c->verify_seconds);
+    print_time(c);
     print_rounds(c);
+    print_selection(o, c);
     print_claims(o, stamps);
     print_check(o, check, c, waited);
     print_log(o, stamps, interrupted);
 }
 
-hm_status hm_print_summary(const struct hm_decode_options *options, const struct hm_model *target,
-                           const struct hm_model *draft, const struct hm_session_counts *counts,
+hm_status hm_print_summary(const struct hm_decode_options *options, const struct hm_decode_models *models,
+                           const struct hm_session_counts *counts,
                            const struct hm_stamp_summary *stamps, double waited, const struct hm_check_result *check,
                            bool interrupted, struct hm_error *err)
 {
     if (options->json) return print_json(options, counts, stamps, waited, check, interrupted, err);
-    if (!options->quiet) print_text(options, target, draft, counts, stamps, waited, check, interrupted);
+    if (!options->quiet) print_text(options, models, counts, stamps, waited, check, interrupted);
     return HM_OK;
 }

@@ -10,11 +10,14 @@ add_executable(hallmark_command
   cli/decode.c
   cli/decode_check.c
   cli/decode_help.c
+  cli/decode_models.c
   cli/decode_options.c
+  cli/decode_settle.c
   cli/decode_summary.c
   cli/draft_vocabulary.c
   cli/flags.c
   cli/main.c
+  cli/pending.c
   cli/prompts.c
   cli/replay.c
   cli/report.c

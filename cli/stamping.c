@@ -7,11 +7,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct hm_log_model describe(const struct hm_model_info *info, size_t vocab)
+static struct hm_log_model describe(const char *name, const char *architecture, const char *sha256, size_t vocab)
 {
-    struct hm_log_model model = {.name = info->name, .vocab = vocab, .architecture = info->architecture};
-    memcpy(model.sha256, info->sha256, sizeof model.sha256);
+    struct hm_log_model model = {.name = name, .vocab = vocab, .architecture = architecture};
+    memcpy(model.sha256, sha256, sizeof model.sha256);
     return model;
+}
+
+// The draft model, if there is one. Its rows are fitted to the target's ids.
+static bool describe_draft(const struct hm_model_info *draft, const struct hm_drafter *drafter, size_t vocab,
+                           struct hm_log_model *out)
+{
+    const struct hm_eagle3_info *head = drafter ? hm_drafter_eagle3_info(drafter) : NULL;
+    if (head) *out = describe(head->name, head->architecture, head->sha256, vocab);
+    else if (draft) *out = describe(draft->name, draft->architecture, draft->sha256, vocab);
+    return head || draft;
 }
 
 hm_status hm_stamping_check_path(const char *path, struct hm_error *err)
@@ -35,11 +45,11 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
                            const struct hm_tokenizer *tokenizer, const struct hm_device *device,
                            struct hm_stamping *out, struct hm_error *err)
 {
-    char tokenizer_hash[HM_SHA256_HEX], traversal[32] = "exhaustive";
-    struct hm_log_model target_model = describe(target, target->vocab), draft_model;
-    if (draft) draft_model = describe(draft, target->vocab); // draft rows are fitted to the target's ids
+    char tokenizer_hash[HM_SHA256_HEX], traversal[32], score[32];
+    struct hm_log_model draft_model;
+    struct hm_log_model target_model = describe(target->name, target->architecture, target->sha256, target->vocab);
+    bool has_draft = describe_draft(draft, drafter, target->vocab, &draft_model);
     hm_sha256_hex(hm_tokenizer_sha256(tokenizer), tokenizer_hash);
-    if (options->cap) snprintf(traversal, sizeof traversal, "cap:%zu", options->cap);
     struct hm_log_header header = {
         .rules = options->certify,
         .rule_count = options->certify_count,
@@ -51,7 +61,13 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .divergence_count = options->divergence_count,
         .law_iid = options->law_iid,
         .law_topk = options->law_topk,
-        .acceptance = options->match ? NULL : &options->acceptance,
+        .acceptance = hm_decode_rule(options),
+        .standard = options->accept == HM_ACCEPT_STANDARD,
+        .proposal_iid = options->proposal == HM_PROPOSAL_IID,
+        .budget_kind = options->fidelity == HM_BUDGET_TV       ? HM_LOG_TV_BUDGET
+                       : options->fidelity == HM_BUDGET_REGRET ? HM_LOG_REGRET_BUDGET
+                                                               : HM_LOG_NO_BUDGET,
+        .budget_limit = options->fidelity ? &options->fidelity_limit : NULL,
         .temperature = &options->temperature,
         .certify_temperature = &options->certify_temperature,
         .top_k = options->top_k,
@@ -59,15 +75,16 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .top = 8,
         .all_nodes = options->all_nodes,
         .target = &target_model,
-        .draft = draft ? &draft_model : NULL,
+        .draft = has_draft ? &draft_model : NULL,
         .tokenizer_sha256 = tokenizer_hash,
         .drafter = drafter ? drafter->name : "none",
         .width = drafter ? options->width : 0,
         .depth = drafter ? options->depth : 0,
         .budget = drafter ? options->budget : 0,
-        .selection = "draft",
-        .traversal = traversal,
-        .proposal = drafter ? "topk" : "none",
+        .selection = hm_decode_selection_name(options),
+        .traversal = hm_decode_traversal_name(options, traversal),
+        .score = hm_decode_score_name(options, score),
+        .proposal = !drafter ? "none" : options->proposal == HM_PROPOSAL_IID ? "iid" : "topk",
         .weights_dtype = hm_dtype_name(target->dtype),
         .backend = device->backend,
         .row_source = "verify",
@@ -139,6 +156,11 @@ hm_status hm_stamping_step(struct hm_stamping *s, const struct hm_step_event *ev
         .target_row = event->target_row,
         .draft_row = event->draft_row,
         .draft_why = event->draft_why,
+        .capped = event->capped,
+        .charged = event->charged,
+        .relaxed = event->relaxed,
+        .charge = event->charge,
+        .spent = event->spent,
         .finish = finish_of(event->stop),
         .text = event->text,
         .text_size = event->text_size,

@@ -1,0 +1,85 @@
+// The models of a decode: see decode_models.h.
+#include "cli/decode_models.h"
+
+#include <string.h>
+
+static hm_status check_vocabulary(const char *dir, const struct hm_tokenizer *tokenizer, const struct hm_model *model,
+                                  struct hm_error *err)
+{
+    size_t rows = hm_model_info(model)->vocab, ids = (size_t)hm_tokenizer_size(tokenizer);
+    if (ids <= rows) return HM_OK;
+    return hm_fail(err, HM_SHAPE, "%s: tokenizer.json: expected at most %zu ids, as many as the model has rows, found %zu",
+                   dir, rows, ids);
+}
+
+static hm_status open_standalone(const struct hm_decode_options *o, struct hm_decode_models *d, struct hm_error *err)
+{
+    hm_status rc = hm_model_open(o->draft, d->draft_device, &d->draft, err);
+    if (!rc) rc = hm_tokenizer_open(o->draft, &d->draft_tokenizer, err);
+    if (!rc) rc = check_vocabulary(o->draft, d->draft_tokenizer, d->draft, err);
+    if (rc) return rc;
+    size_t target_rows = hm_model_info(d->target)->vocab, draft_rows = hm_model_info(d->draft)->vocab;
+    rc = hm_tokenizer_same_text(d->tokenizer, (int32_t)target_rows, d->draft_tokenizer, (int32_t)draft_rows, err);
+    if (rc) return rc;
+    return hm_drafter_open_standalone(d->draft, target_rows, d->positions, o->width, o->depth, &d->drafter, err);
+}
+
+static hm_status open_eagle3(const struct hm_decode_options *o, struct hm_decode_models *d, struct hm_error *err)
+{
+    struct hm_eagle3_options options = {
+        .rope_theta = o->draft_rope_theta, .positions = d->positions, .width = o->width, .depth = o->depth};
+    return hm_drafter_open_eagle3(o->draft, d->target, d->draft_device, &options, &d->drafter, err);
+}
+
+static hm_status open_draft(const struct hm_decode_options *o, void (*loading)(const char *dir), struct hm_decode_models *d,
+                            struct hm_error *err)
+{
+    if (strcmp(o->drafter, "ngram") == 0) return hm_drafter_open_ngram(&d->drafter, err);
+    if (!o->draft) return HM_OK;
+    if (loading) loading(o->draft);
+    hm_status rc = hm_device_open_peer(d->device, 0, &d->draft_device, err);
+    if (rc) return rc;
+    return strcmp(o->drafter, "eagle3") == 0 ? open_eagle3(o, d, err) : open_standalone(o, d, err);
+}
+
+static void choose_eos(const struct hm_decode_options *o, struct hm_decode_models *d)
+{
+    const struct hm_model_info *info = hm_model_info(d->target);
+    if (o->ignore_eos) return;
+    for (size_t i = 0; i < info->eos_count; i++) d->eos[d->eos_count++] = info->eos[i];
+    if (!o->chat) return;
+    int32_t end = hm_chat_end(d->tokenizer, d->chat);
+    for (size_t i = 0; i < d->eos_count; i++)
+        if (d->eos[i] == end) return;
+    d->eos[d->eos_count++] = end;
+}
+
+hm_status hm_decode_models_open(const struct hm_decode_options *o, void (*loading)(const char *dir),
+                                struct hm_decode_models *d, struct hm_error *err)
+{
+    if (loading) loading(o->model);
+    *d = (struct hm_decode_models){0};
+    hm_status rc = hm_device_open_cpu((unsigned)o->threads, HM_ISA_BEST, &d->device, err);
+    if (!rc) rc = hm_model_open(o->model, d->device, &d->target, err);
+    if (!rc) rc = hm_tokenizer_open(o->model, &d->tokenizer, err);
+    if (!rc) rc = check_vocabulary(o->model, d->tokenizer, d->target, err);
+    if (!rc && o->chat) rc = hm_chat_detect(d->tokenizer, &d->chat, err);
+    if (rc) return rc;
+    size_t most = hm_model_info(d->target)->max_positions;
+    if (o->context > most)
+        return hm_fail(err, HM_USAGE, "--context %zu: expected at most %zu, the model's positions", o->context, most);
+    d->positions = o->context ? o->context : most < 40960 ? most : 40960;
+    choose_eos(o, d);
+    return open_draft(o, loading, d, err);
+}
+
+void hm_decode_models_close(struct hm_decode_models *d)
+{
+    hm_drafter_close(d->drafter);
+    hm_tokenizer_close(d->tokenizer);
+    hm_tokenizer_close(d->draft_tokenizer);
+    hm_model_close(d->draft);
+    hm_model_close(d->target);
+    hm_device_close(d->draft_device);
+    hm_device_close(d->device);
+}
