@@ -7,6 +7,7 @@ list(APPEND HALLMARK_SOURCES
   decode/config_rope.c
   decode/model.c
   decode/model_forward.c
+  decode/model_layer.c
   decode/model_load.c
   decode/model_rope.c
   decode/npy.c

@@ -8,7 +8,7 @@
 #include "decode/model_rope.h"
 
 // Rows computed together. Longer passes are cut; bits do not depend on where.
-enum { HM_CHUNK_ROWS = 96 };
+enum { HM_CHUNK_ROWS = HM_PREFILL_ROWS };
 
 // One layer. Views point into hm_model.vectors; a NULL buffer means the architecture has no such vector.
 struct hm_layer {
@@ -60,6 +60,18 @@ struct hm_cache {
     size_t tail_capacity;
 };
 
+// What one chunk of a pass is made of, in host memory.
+struct hm_chunk {
+    size_t first, rows; // rows of the pass
+    uint32_t position[HM_CHUNK_ROWS], slot[HM_CHUNK_ROWS];
+    struct hm_visible visible[HM_CHUNK_ROWS];
+};
+
+static inline struct hm_view hm_whole(struct hm_buffer *buffer)
+{
+    return (struct hm_view){.buffer = buffer};
+}
+
 static inline size_t hm_qkv_width(const struct hm_config *c)
 {
     return (c->heads + 2 * c->kv_heads) * c->head_dim;
@@ -72,6 +84,16 @@ static inline size_t hm_kv_width(const struct hm_config *c)
 
 // model_load.c: checks every tensor and loads it; on failure what was loaded is left for hm_model_close.
 hm_status hm_model_load(struct hm_model *model, const struct hm_checkpoint *checkpoint, struct hm_error *err);
+
+// model_layer.c.
+// Checks the rows of a pass, writes them behind the scratch rows (not yet counted) and rotates for their positions.
+hm_status hm_cache_place(struct hm_cache *cache, const struct hm_pass *pass, struct hm_error *err);
+// Fills in slots, positions and what each row of the chunk (its first and rows are given) sees.
+hm_status hm_cache_see(struct hm_cache *cache, struct hm_chunk *chunk, struct hm_error *err);
+// cache->stream += attention of layer i over its input, [rows][inputs of qkv], whose keys and values enter the cache.
+void hm_layer_attend(struct hm_cache *cache, const struct hm_chunk *chunk, size_t i, struct hm_view input);
+// cache->stream += MLP of layer i over the normed stream.
+void hm_layer_mlp(struct hm_cache *cache, size_t rows, size_t i);
 
 // cache.c: makes the rotary tables cover `positions` positions. HM_MEMORY.
 hm_status hm_cache_rotate_to(struct hm_cache *cache, size_t positions, struct hm_error *err);
