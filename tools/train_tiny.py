@@ -139,7 +139,7 @@ class Clock:
         return self.used() / self.budget if self.budget > 0 else 1.0
 
 
-def optimise(model, loss_of, checkpoint, minutes, peak_lr, report):
+def optimise(model, loss_of, checkpoint, minutes, peak_lr, report, every=500):
     """AdamW until the budget is used: linear warm-up over 2 % of it, cosine to 2 % of the peak."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
@@ -170,7 +170,7 @@ def optimise(model, loss_of, checkpoint, minutes, peak_lr, report):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         step += 1
-        if step % 500 == 0:
+        if step % every == 0:
             print(f"{checkpoint.stem}: step {step}, {clock.used() / 60:.1f} min, loss {loss.item():.3f}, "
                   f"{report(model)}", flush=True)
         if clock.used() - saved > 120:
