@@ -3,6 +3,7 @@
 #define HM_CLI_BENCH_H
 
 int hm_bench_decode(int argc, char **argv);
+int hm_bench_trees(int argc, char **argv);
 int hm_bench_rows(int argc, char **argv);
 
 #endif

@@ -70,56 +70,6 @@ static void on_loading(const char *dir)
     fprintf(stderr, "\r\033[Kloading %s", dir);
 }
 
-static struct hm_session_options session_options(const struct decode *d, struct hm_drafter *drafter)
-{
-    const struct hm_decode_options *o = &d->options;
-    return (struct hm_session_options){
-        .target = d->models.target,
-        .drafter = drafter,
-        .tokenizer = d->models.tokenizer,
-        .acceptance = {.kind = o->accept,
-                       .rule = hm_decode_rule(o),
-                       .proposal = o->proposal,
-                       .temperature = &o->temperature,
-                       .certify_temperature = &o->certify_temperature,
-                       .top_k = o->top_k,
-                       .top_p = o->has_top_p ? &o->top_p : NULL,
-                       .seed = o->seed},
-        .fidelity = o->fidelity,
-        .fidelity_limit = o->fidelity ? &o->fidelity_limit : NULL,
-        .width = o->width,
-        .depth = o->depth,
-        .budget = o->budget,
-        .selection = o->selection,
-        .covering = o->covering,
-        .cap = o->cap,
-        .leaf_stop = o->leaf_stop,
-        .score_top = o->score_top,
-        .score_frontier = o->score_frontier,
-        .serial = o->serial,
-        .draft_threads = (unsigned)o->draft_threads,
-        .positions = d->models.positions,
-        .eos = d->models.eos,
-        .eos_count = d->models.eos_count,
-        .stop = o->stop,
-        .stop_count = o->stop_count,
-    };
-}
-
-// Plain decoding with the same draws, to compare with.
-static hm_status open_plain_session(const struct decode *d, struct hm_session **out, struct hm_error *err)
-{
-    struct hm_session_options options = session_options(d, NULL);
-    options.acceptance.kind = HM_ACCEPT_MATCH;
-    options.acceptance.rule = NULL;
-    options.fidelity = HM_BUDGET_NONE;
-    options.fidelity_limit = NULL;
-    options.selection = HM_SELECT_DRAFT;
-    options.covering = options.leaf_stop = false;
-    options.score_top = options.score_frontier = options.cap = 0;
-    return hm_session_open(&options, out, err);
-}
-
 // Every first turn must fit before a log is opened: what an old log holds is not given up for a run that cannot start.
 static hm_status check_first_turns(struct decode *d, struct hm_error *err)
 {
@@ -139,11 +89,11 @@ static hm_status check_first_turns(struct decode *d, struct hm_error *err)
 
 static hm_status open_all(struct decode *d, struct hm_error *err)
 {
-    struct hm_session_options options = session_options(d, NULL);
+    struct hm_session_options options = hm_decode_session_options(&d->options, &d->models);
     hm_status rc = hm_session_legal(&options, err);
     if (!rc) rc = load_prompts(d, err);
     if (!rc) rc = hm_decode_models_open(&d->options, shows_progress(d) ? on_loading : NULL, &d->models, err);
-    options = session_options(d, d->models.drafter);
+    options = hm_decode_session_options(&d->options, &d->models);
     if (!rc) rc = hm_session_open(&options, &d->session, err);
     if (!rc) rc = check_first_turns(d, err);
     if (!rc && d->options.log) rc = hm_stamping_check_path(d->options.log, err);
@@ -263,7 +213,8 @@ static hm_status run_turn(struct decode *d, uint32_t sequence, const struct hm_p
     if (!rc && !d->options.json) rc = on_text(d, "\n", 1, err);
     if (!rc && d->options.check && !interrupted) {
         struct hm_session *plain = NULL;
-        rc = open_plain_session(d, &plain, err);
+        struct hm_session_options options = hm_decode_plain_session_options(&d->options, &d->models);
+        rc = hm_session_open(&options, &plain, err);
         if (!rc) rc = hm_decode_check(plain, &answer, c->context, d->options.max_tokens, &d->check, err);
         hm_session_close(plain);
     }

@@ -83,3 +83,53 @@ void hm_decode_models_close(struct hm_decode_models *d)
     hm_device_close(d->draft_device);
     hm_device_close(d->device);
 }
+
+struct hm_session_options hm_decode_session_options(const struct hm_decode_options *o, const struct hm_decode_models *d)
+{
+    return (struct hm_session_options){
+        .target = d->target,
+        .drafter = d->drafter,
+        .tokenizer = d->tokenizer,
+        .acceptance = {.kind = o->accept,
+                       .rule = hm_decode_rule(o),
+                       .proposal = o->proposal,
+                       .temperature = &o->temperature,
+                       .certify_temperature = &o->certify_temperature,
+                       .top_k = o->top_k,
+                       .top_p = o->has_top_p ? &o->top_p : NULL,
+                       .seed = o->seed},
+        .fidelity = o->fidelity,
+        .fidelity_limit = o->fidelity ? &o->fidelity_limit : NULL,
+        .width = o->width,
+        .depth = o->depth,
+        .budget = o->budget,
+        .selection = o->selection,
+        .covering = o->covering,
+        .cap = o->cap,
+        .leaf_stop = o->leaf_stop,
+        .score_top = o->score_top,
+        .score_frontier = o->score_frontier,
+        .serial = o->serial,
+        .draft_threads = (unsigned)o->draft_threads,
+        .positions = d->positions,
+        .eos = d->eos,
+        .eos_count = d->eos_count,
+        .stop = o->stop,
+        .stop_count = o->stop_count,
+    };
+}
+
+struct hm_session_options hm_decode_plain_session_options(const struct hm_decode_options *o,
+                                                          const struct hm_decode_models *d)
+{
+    struct hm_session_options options = hm_decode_session_options(o, d);
+    options.drafter = NULL;
+    options.acceptance.kind = HM_ACCEPT_MATCH;
+    options.acceptance.rule = NULL;
+    options.fidelity = HM_BUDGET_NONE;
+    options.fidelity_limit = NULL;
+    options.selection = HM_SELECT_DRAFT;
+    options.covering = options.leaf_stop = false;
+    options.score_top = options.score_frontier = options.cap = 0;
+    return options;
+}

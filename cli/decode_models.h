@@ -6,6 +6,7 @@
 #include "decode/chat.h"
 #include "decode/drafter.h"
 #include "decode/model.h"
+#include "decode/session.h"
 #include "decode/tokenizer.h"
 
 struct hm_decode_models {
@@ -24,5 +25,11 @@ struct hm_decode_models {
 hm_status hm_decode_models_open(const struct hm_decode_options *options, void (*loading)(const char *dir),
                                 struct hm_decode_models *out, struct hm_error *err);
 void hm_decode_models_close(struct hm_decode_models *models);
+
+// The session that the options describe; and plain decoding with the same draws, to compare with. Both borrow both.
+struct hm_session_options hm_decode_session_options(const struct hm_decode_options *options,
+                                                    const struct hm_decode_models *models);
+struct hm_session_options hm_decode_plain_session_options(const struct hm_decode_options *options,
+                                                          const struct hm_decode_models *models);
 
 #endif

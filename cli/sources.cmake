@@ -6,6 +6,7 @@ add_executable(hallmark_command
   cli/bench.c
   cli/bench_decode.c
   cli/bench_rows.c
+  cli/bench_trees.c
   cli/conversation.c
   cli/decode.c
   cli/decode_check.c
