@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t FILE_MOST = 4u << 20;
-enum {
-    VOCAB_MOST = 1 << 22,
-    WIDTH_MOST = 1 << 20,
-    LAYERS_MOST = 1024,
-    HEADS_MOST = 4096,
-    HEAD_DIM_MOST = 256,
-    POSITIONS_MOST = 1 << 24 // positions stay exact in float and in the rotation's argument reduction
-};
+enum { LAYERS_MOST = 1024, HEADS_MOST = 4096 };
 
 // The architectures and what they do when config.json is silent.
 static const struct architecture {
@@ -108,17 +100,16 @@ hm_status hm_config_tokens(const char *path, const cJSON *in, struct hm_config *
     return rc;
 }
 
-static hm_status read_sizes(const char *path, const cJSON *in, const struct architecture *a, struct hm_config *c,
-                            struct hm_error *err)
+hm_status hm_config_sizes(const char *path, const cJSON *in, struct hm_config *c, struct hm_error *err)
 {
     const struct {
         const char *key;
         size_t most;
         size_t *out;
     } needed[] = {
-        {"vocab_size", VOCAB_MOST, &c->vocab},
-        {"hidden_size", WIDTH_MOST, &c->hidden},
-        {"intermediate_size", WIDTH_MOST, &c->intermediate},
+        {"vocab_size", HM_VOCAB_MOST, &c->vocab},
+        {"hidden_size", HM_WIDTH_MOST, &c->hidden},
+        {"intermediate_size", HM_WIDTH_MOST, &c->intermediate},
         {"num_hidden_layers", LAYERS_MOST, &c->layers},
         {"num_attention_heads", HEADS_MOST, &c->heads},
     };
@@ -129,27 +120,33 @@ static hm_status read_sizes(const char *path, const cJSON *in, const struct arch
         *needed[i].out = (size_t)value;
     }
     c->kv_heads = c->heads;
-    c->head_dim = a->head_dim ? a->head_dim : c->hidden / c->heads;
-    c->max_positions = a->max_positions;
     hm_status rc = hm_config_size(path, in, "num_key_value_heads", HEADS_MOST, &c->kv_heads, err);
-    if (!rc) rc = hm_config_size(path, in, "head_dim", HEAD_DIM_MOST, &c->head_dim, err);
-    if (!rc) rc = hm_config_size(path, in, "max_position_embeddings", POSITIONS_MOST, &c->max_positions, err);
+    if (!rc) rc = hm_config_size(path, in, "max_position_embeddings", HM_POSITIONS_MOST, &c->max_positions, err);
     if (rc) return rc;
     if (c->vocab < 2)
         return hm_fail(err, HM_RANGE, "%s: key \"vocab_size\": expected at least 2, found %zu", path, c->vocab);
     if (c->heads % c->kv_heads != 0)
         return hm_fail(err, HM_SHAPE, "%s: key \"num_key_value_heads\": expected a divisor of %zu heads, found %zu",
                        path, c->heads, c->kv_heads);
-    if (c->head_dim < 2 || c->head_dim > HEAD_DIM_MOST || c->head_dim % 2 != 0)
+    return HM_OK;
+}
+
+static hm_status read_head_dim(const char *path, const cJSON *in, const struct architecture *a, struct hm_config *c,
+                               struct hm_error *err)
+{
+    c->head_dim = a->head_dim ? a->head_dim : c->hidden / c->heads;
+    hm_status rc = hm_config_size(path, in, "head_dim", HM_HEAD_DIM_MOST, &c->head_dim, err);
+    if (rc) return rc;
+    if (c->head_dim < 2 || c->head_dim > HM_HEAD_DIM_MOST || c->head_dim % 2 != 0)
         return hm_fail(err, HM_UNSUPPORTED, "%s: key \"head_dim\": expected an even number up to %d, found %zu", path,
-                       HEAD_DIM_MOST, c->head_dim);
+                       HM_HEAD_DIM_MOST, c->head_dim);
     if (!hm_json_find(in, "head_dim") && !a->head_dim && c->hidden % c->heads != 0)
         return hm_fail(err, HM_SHAPE, "%s: key \"hidden_size\": expected a multiple of %zu heads, found %zu", path,
                        c->heads, c->hidden);
     return HM_OK;
 }
 
-static hm_status read_numbers(const char *path, const cJSON *in, struct hm_config *c, struct hm_error *err)
+hm_status hm_config_numbers(const char *path, const cJSON *in, struct hm_config *c, struct hm_error *err)
 {
     double epsilon = 1e-6;
     hm_status rc = hm_config_number(path, in, "rms_norm_eps", &epsilon, err);
@@ -196,7 +193,7 @@ static hm_status refuse_windows(const char *path, const cJSON *in, const struct 
     return HM_OK;
 }
 
-static hm_status refuse_quantised(const char *path, const cJSON *in, struct hm_error *err)
+hm_status hm_config_unquantised(const char *path, const cJSON *in, struct hm_error *err)
 {
     static const char *const keys[] = {"quantization_config", "compression_config"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -215,11 +212,13 @@ static hm_status read_config(const char *path, const cJSON *in, struct hm_config
     c->architecture = a->name;
     c->bos = a->bos;
     if (a->eos >= 0) c->eos[c->eos_count++] = a->eos;
-    rc = read_sizes(path, in, a, c, err);
-    if (!rc) rc = read_numbers(path, in, c, err);
+    c->max_positions = a->max_positions;
+    rc = hm_config_sizes(path, in, c, err);
+    if (!rc) rc = read_head_dim(path, in, a, c, err);
+    if (!rc) rc = hm_config_numbers(path, in, c, err);
     if (!rc) rc = read_biases(path, in, a, c, err);
     if (!rc) rc = refuse_windows(path, in, a, err);
-    if (!rc) rc = refuse_quantised(path, in, err);
+    if (!rc) rc = hm_config_unquantised(path, in, err);
     if (!rc) rc = hm_config_rope(path, in, c, err);
     if (!rc) rc = hm_config_tokens(path, in, c, err);
     return rc;
@@ -231,7 +230,7 @@ hm_status hm_config_read(const char *dir, struct hm_config *out, struct hm_error
     char *path = hm_path_join(dir, "config.json");
     if (!path) return hm_fail(err, HM_MEMORY, "%s: out of memory", dir);
     cJSON *in;
-    hm_status rc = hm_json_read(path, FILE_MOST, &in, err);
+    hm_status rc = hm_json_read(path, HM_CONFIG_FILE_MOST, &in, err);
     if (!rc) rc = read_config(path, in, out, err);
     if (!rc) rc = hm_config_generation(dir, out, err);
     cJSON_Delete(in);

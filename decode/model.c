@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The last component of a path, "." and trailing slashes aside, in fresh memory.
-static char *folder_name(const char *dir)
+char *hm_folder_name(const char *dir)
 {
     char *whole = realpath(dir, NULL);
     const char *from = whole ? whole : dir, *slash = strrchr(from, '/');
@@ -47,7 +46,7 @@ hm_status hm_model_open(const char *dir, struct hm_device *device, struct hm_mod
     m->device = device;
     hm_status rc = hm_config_read(dir, &m->config, err);
     if (rc) goto cleanup;
-    m->name = folder_name(dir);
+    m->name = hm_folder_name(dir);
     m->frequency = hm_calloc(m->config.head_dim / 2, sizeof *m->frequency);
     if (!m->name || !m->frequency) {
         rc = hm_fail(err, HM_MEMORY, "%s: out of memory", dir);
@@ -69,19 +68,25 @@ cleanup:
     return rc;
 }
 
-void hm_model_close(struct hm_model *m)
+void hm_model_unload_layers(struct hm_model *m)
 {
-    if (!m) return;
     struct hm_device *d = m->device;
     for (size_t i = 0; m->layer && i < m->config.layers; i++) {
         struct hm_weight *weights[] = {m->layer[i].qkv, m->layer[i].out, m->layer[i].gate_up, m->layer[i].down};
         for (size_t j = 0; j < sizeof weights / sizeof *weights; j++)
             if (weights[j]) d->ops->unload(d, weights[j]);
     }
-    if (m->head && m->head != m->embedding) d->ops->unload(d, m->head);
-    if (m->embedding) d->ops->unload(d, m->embedding);
     if (m->vectors) d->ops->release(d, m->vectors);
     free(m->layer);
+}
+
+void hm_model_close(struct hm_model *m)
+{
+    if (!m) return;
+    struct hm_device *d = m->device;
+    hm_model_unload_layers(m);
+    if (m->head && m->head != m->embedding) d->ops->unload(d, m->head);
+    if (m->embedding) d->ops->unload(d, m->embedding);
     free(m->frequency);
     free(m->name);
     free(m);

@@ -85,6 +85,37 @@ static inline size_t hm_kv_width(const struct hm_config *c)
 // model_load.c: checks every tensor and loads it; on failure what was loaded is left for hm_model_close.
 hm_status hm_model_load(struct hm_model *model, const struct hm_checkpoint *checkpoint, struct hm_error *err);
 
+// Its parts, for whatever else has a layer like these (eagle3_load.c).
+enum { HM_TENSOR_NAME_MOST = 128 };
+struct hm_loader {
+    struct hm_model *model; // device and config are given; weights and vectors are put here
+    const struct hm_checkpoint *checkpoint;
+    float *vectors; // host copy of model->vectors
+    size_t used;    // floats of it
+    struct hm_error *err;
+};
+// One matrix or vector of a stack, e.g. {"self_attn.q_proj", outputs}.
+struct hm_part {
+    const char *name;
+    size_t outputs;
+};
+hm_status hm_loader_open(struct hm_loader *loader, size_t floats); // room for vectors and config.layers layers
+void hm_loader_close(struct hm_loader *loader, hm_status rc);      // uploads the vectors unless rc says that loading failed
+size_t hm_layer_floats(const struct hm_config *config);            // in the vectors of one layer
+// Loads a matrix, or several with the same inputs as one: their outputs follow each other.
+hm_status hm_load_stack(struct hm_loader *loader, const char *prefix, const struct hm_part *part, size_t parts, size_t inputs,
+                        struct hm_weight **out);
+// Appends a vector, or several one after the other, to the vectors of the model. kind: "weight", "bias".
+hm_status hm_load_vector(struct hm_loader *loader, const char *prefix, const struct hm_part *part, size_t parts,
+                         const char *kind, struct hm_view *out);
+// One layer; inputs: of queries, keys and values.
+hm_status hm_load_layer(struct hm_loader *loader, const char *prefix, size_t inputs, struct hm_layer *layer);
+
+// model.c: the last component of a path, "." and trailing slashes aside, in fresh memory; NULL: none left. And what
+// hm_model_close does to the layers.
+char *hm_folder_name(const char *dir);
+void hm_model_unload_layers(struct hm_model *model);
+
 // model_layer.c.
 // Checks the rows of a pass, writes them behind the scratch rows (not yet counted) and rotates for their positions.
 hm_status hm_cache_place(struct hm_cache *cache, const struct hm_pass *pass, struct hm_error *err);
