@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 enum hm_proposal {
-    HM_PROPOSAL_IID, // m independent draws from q, one after the other
-    HM_PROPOSAL_TOPK // point masses: given tokens in order
+    HM_PROPOSAL_TOPK, // point masses: given tokens in order
+    HM_PROPOSAL_IID   // m independent draws from q, one after the other
 };
 
 struct hm_law {

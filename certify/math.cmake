@@ -40,4 +40,7 @@ list(APPEND HALLMARK_SOURCES
   certify/rules/nucleus.c
   certify/rules/regret.c
   certify/rules/rules.c
-  certify/rules/topm.c)
+  certify/rules/topm.c
+  certify/speculative.c
+  certify/speculative_exact.c
+  certify/speculative_filter.c)

@@ -26,7 +26,7 @@ enum hm_acceptance_kind {
 struct hm_acceptance {
     enum hm_acceptance_kind kind;
     const struct hm_rule *rule;                   // of RULE and NUCLEUS, else NULL
-    enum hm_proposal proposal;                    // STANDARD, NUCLEUS: what the children are
+    enum hm_proposal proposal;                    // what the children are; TOPK unless STANDARD or NUCLEUS
     const struct hm_rational *temperature;        // sampling; 0: greedy
     const struct hm_rational *certify_temperature; // of p in the rule and of p and q in STANDARD, NUCLEUS; > 0
     size_t top_k;                                 // 0: off
@@ -34,7 +34,7 @@ struct hm_acceptance {
     uint64_t seed;
 };
 
-// A fidelity budget (docs/log.md, "Fidelity budgets"): one sequence at a time.
+// A fidelity budget (docs/log.md, "Fidelity budgets"): one sequence at a time. Initialise before use, clear after it.
 enum hm_budget_kind { HM_BUDGET_NONE, HM_BUDGET_TV, HM_BUDGET_REGRET };
 struct hm_budget {
     enum hm_budget_kind kind;
@@ -42,8 +42,14 @@ struct hm_budget {
     struct hm_rational reserve; // R of the page, for TV. Owned
     double spent;
 };
+void hm_budget_init(struct hm_budget *budget); // none, nothing spent, a limit of 0
+void hm_budget_clear(struct hm_budget *budget);
+
 // Starts a sequence of at most max_tokens tokens: nothing spent. tree_budget: B, vocab: the target's.
 void hm_budget_begin(struct hm_budget *budget, size_t max_tokens, size_t tree_budget, size_t vocab);
+
+// Charges `charge` if the limit allows it; false, and nothing is spent, if not. Decided exactly on s, the sum rounded upward.
+bool hm_budget_charge(struct hm_budget *budget, double charge);
 
 // Is this combination legal (docs/decoders.md, "Legal combinations")?  HM_USAGE with the reason, in the words of the
 // command line.
