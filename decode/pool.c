@@ -2,6 +2,8 @@
 #include "decode/pool.h"
 
 #include "base/memory.h"
+#include "certify/philox.h"
+#include "certify/row.h"
 #include "decode/topk.h"
 
 #include <math.h>
@@ -65,13 +67,36 @@ hm_status hm_pool_add(struct hm_pool *pool, int32_t parent, const int32_t *token
     return HM_OK;
 }
 
+// Draws `width` entries of a row for the children of a node at that depth (docs/log.md, "The walk"): each is indexed by its
+// output position and its number, so a draw does not depend on what else is in the tree.
+static hm_status draw_children(struct hm_pool *pool, const float *logits, uint32_t depth, struct hm_error *err)
+{
+    const struct hm_pool_options *o = &pool->options;
+    struct hm_row *row = NULL;
+    hm_status rc = hm_row_open(logits, o->usable, o->temperature, &row, err);
+    for (size_t j = 0; j < o->width && !rc; j++) {
+        uint64_t bits = hm_philox_bits(o->seed, pool->sequence, pool->t + depth, HM_DRAW_DRAFT, (uint32_t)j);
+        rc = hm_row_draw(row, o->usable, bits, &pool->token[j], err);
+    }
+    hm_row_close(row);
+    if (rc) return hm_fail_prefix(err, "draft row");
+    hm_log_softmax(logits, o->usable, pool->token, o->width, pool->logq);
+    return HM_OK;
+}
+
 hm_status hm_pool_expand(struct hm_pool *pool, int32_t parent, struct hm_error *err)
 {
     const struct hm_pool_options *o = &pool->options;
     const float *row = pool->rows + pool->row_count * pool->vocab;
+    size_t count = o->width;
+    if (o->proposal == HM_PROPOSAL_IID) {
+        hm_status rc = draw_children(pool, row, parent < 0 ? 0 : pool->candidate[parent].depth, err);
+        if (rc) return rc;
+    } else {
+        count = hm_topk(row, o->usable, o->width, pool->token, pool->logq);
+    }
     if (parent >= 0) pool->candidate[parent].row = (int32_t)pool->row_count;
     pool->row_count++;
-    size_t count = hm_topk(row, o->usable, o->width, pool->token, pool->logq);
     for (size_t i = 0; i < count && o->ids; i++) pool->token[i] = o->ids[pool->token[i]];
     return hm_pool_add(pool, parent, pool->token, pool->logq, count, err);
 }
@@ -101,11 +126,19 @@ static size_t keep_best(const struct hm_pool *pool, size_t first, size_t most, s
 
 void hm_pool_advance(struct hm_pool *pool)
 {
-    pool->beam_count = keep_best(pool, pool->level, pool->width, pool->beam);
+    if (pool->options.proposal == HM_PROPOSAL_IID) {
+        pool->beam_count = pool->level < pool->count;
+        pool->beam[0] = pool->level;
+    } else {
+        pool->beam_count = keep_best(pool, pool->level, pool->width, pool->beam);
+    }
     pool->level = pool->count;
 }
 
 size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best)
 {
-    return keep_best(pool, 0, most, best);
+    if (pool->options.proposal != HM_PROPOSAL_IID) return keep_best(pool, 0, most, best);
+    size_t count = most < pool->count ? most : pool->count;
+    for (size_t i = 0; i < count; i++) best[i] = i;
+    return count;
 }

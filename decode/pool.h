@@ -71,10 +71,12 @@ hm_status hm_pool_add(struct hm_pool *pool, int32_t parent, const int32_t *token
 // it proposes. HM_RANGE for a row that cannot be drawn from (IID only; a NaN row proposes nothing finite under TOPK).
 hm_status hm_pool_expand(struct hm_pool *pool, int32_t parent, struct hm_error *err);
 
-// Ends a level: chooses the best candidates of the newest level with a finite score as the next beam.
+// Ends a level: chooses the best candidates of the newest level with a finite score as the next beam; under IID its first
+// candidate, whatever was drawn.
 void hm_pool_advance(struct hm_pool *pool);
 
-// Writes the indices of the best candidates with a finite score, best first; returns how many (at most `most`).
+// Writes the indices of the best candidates with a finite score, best first; returns how many (at most `most`). Under IID
+// those of the first candidates: a choice by score would look at what was drawn, and `standard` would not be lossless.
 size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best);
 
 #ifdef __cplusplus

@@ -27,8 +27,10 @@ static inline float exp_nonpositive(float x)
     return x < -87.0f ? 0.0f : p * scale;
 }
 
+// NaN for a row without a finite largest logit.
 static float log_sum_exp(const float *logits, size_t vocab, float largest)
 {
+    if (!isfinite(largest)) return NAN;
     float lane[LANES] = {0};
     size_t whole = vocab - vocab % LANES;
     for (size_t i = 0; i < whole; i += LANES)
@@ -61,9 +63,20 @@ size_t hm_topk(const float *logits, size_t vocab, size_t most, int32_t *token, f
         token[at] = (int32_t)i;
         if (kept < most) kept++;
     }
-    float largest = logq[0];
-    float lse = isfinite(largest) && !broken ? log_sum_exp(logits, vocab, largest) : NAN;
+    float lse = log_sum_exp(logits, vocab, broken ? NAN : logq[0]);
     // lse >= largest, since the sum counts the largest as exactly 1: no child scores above its parent (pool.h).
     for (size_t i = 0; i < kept; i++) logq[i] = logq[i] - lse;
     return kept;
+}
+
+void hm_log_softmax(const float *logits, size_t vocab, const int32_t *token, size_t count, float *logq)
+{
+    float largest = -INFINITY;
+    bool broken = false;
+    for (size_t i = 0; i < vocab; i++) {
+        broken = broken || isnan(logits[i]);
+        largest = logits[i] > largest ? logits[i] : largest;
+    }
+    float lse = log_sum_exp(logits, vocab, broken ? NAN : largest);
+    for (size_t i = 0; i < count; i++) logq[i] = logits[token[i]] - lse;
 }

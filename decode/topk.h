@@ -17,6 +17,9 @@ extern "C" {
 // plain float arithmetic in a fixed order. Reads the row three times: 12 bytes and about 20 operations a logit.
 size_t hm_topk(const float *logits, size_t vocab, size_t most, int32_t *token, float *logq);
 
+// The log-softmax values of given tokens [count]: the floats that hm_topk writes.
+void hm_log_softmax(const float *logits, size_t vocab, const int32_t *token, size_t count, float *logq);
+
 #ifdef __cplusplus
 }
 #endif
