@@ -5,6 +5,9 @@ list(APPEND HALLMARK_SOURCES
   decode/config.c
   decode/config_generation.c
   decode/config_rope.c
+  decode/eagle3_config.c
+  decode/eagle3_load.c
+  decode/eagle3_vocabulary.c
   decode/model.c
   decode/model_forward.c
   decode/model_layer.c

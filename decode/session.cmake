@@ -2,6 +2,7 @@ list(APPEND HALLMARK_SOURCES
   decode/accept.c
   decode/beside.c
   decode/budget.c
+  decode/drafter_eagle3.c
   decode/drafter_ngram.c
   decode/drafter_standalone.c
   decode/pool.c
