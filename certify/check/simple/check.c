@@ -1,8 +1,6 @@
 // The log as a whole: header, sequences, the order of records, the end, the verdict. docs/log.md.
 #include "walk.h"
 
-static bool flag_of(const cJSON *o, const char *key) { return cJSON_IsTrue(get(o, key, cJSON_True | cJSON_False)); }
-
 static const char *string(const cJSON *v, const char *key) {
     need(cJSON_IsString(v), key);
     return v->valuestring;
@@ -57,8 +55,13 @@ static void read_decoder(const cJSON *line) {
     run->audit = cJSON_IsNull(decoder);
     if (run->audit) return;
     run->budget = integer(decoder, "budget", 0);
-    const char *traversal = text_of(decoder, "traversal");
-    if (strcmp(traversal, "exhaustive") == 0) return;
+    const char *traversal = text_of(decoder, "traversal"), *selection = text_of(decoder, "selection");
+    run->always_first = strcmp(selection, "root-draw") == 0 || strcmp(selection, "pearl") == 0;
+    run->covering = strcmp(selection, "covering") == 0;
+    run->scores = find(decoder, "score") != NULL;
+    need(!run->scores || like(text_of(decoder, "score"), "^(top|frontier):[0-9]{1,15}$"), "score");
+    run->leaf_stop = strcmp(traversal, "leaf-stop") == 0;
+    if (run->leaf_stop || strcmp(traversal, "exhaustive") == 0) return;
     need(like(traversal, "^cap:[0-9]{1,18}$"), "traversal");
     run->cap = strtoll(traversal + 4, NULL, 10);
     need(run->cap <= 1 << 30, "traversal");
@@ -78,10 +81,23 @@ static void make_rows(const cJSON *line, mpq_ptr claim, mpq_ptr draw) {
         r->p = allocate((run->vocab + 1) * sizeof *r->p);
         r->inverse = r == &run->row[DRAW] ? draw : claim;
     }
+    run->output.x = allocate((run->vocab + 1) * sizeof *run->output.x);
+    run->residual.x = allocate((run->vocab + 1) * sizeof *run->residual.x);
     run->base = run->kept = run->used;
 }
 
 static mpq_ptr rational_of(const cJSON *o, const char *key) { return rational(text_of(o, key), key); }
+
+static void read_acceptance(const cJSON *line) {
+    const char *text = text_of(line, "acceptance");
+    run->match = strcmp(text, "match") == 0;
+    run->standard = strcmp(text, "standard") == 0;
+    if (!run->match && !run->standard) read_rule(&run->acceptance, text, "acceptance");
+    run->nucleus = run->acceptance.kind && run->acceptance.kind->slack == is_needed;
+    run->iid = word(line, "proposal", (const char *const[]){"topk", "iid", "none", NULL}) == 1;
+    bool drawn_first = run->leaf_stop || run->always_first || run->covering; // then there is nothing to relax
+    need(run->match || !drawn_first, "acceptance");
+}
 
 static void read_header(const cJSON *line) {
     const cJSON *version = find(line, "hallmark"), *processors = get(line, "processors", cJSON_Object);
@@ -89,8 +105,7 @@ static void read_header(const cJSON *line) {
     need(strcmp(text_of(line, "kind"), "header") == 0, "kind");
     read_decoder(line);
     read_claims(line);
-    run->match = strcmp(text_of(line, "acceptance"), "match") == 0;
-    if (!run->match) read_rule(&run->acceptance, text_of(line, "acceptance"), "acceptance");
+    read_acceptance(line);
     run->margin = flag_of(line, "margin");
     run->universal = find(line, "universal") && flag_of(line, "universal");
     mpq_ptr draw = rational_of(line, "temperature"), claim = rational_of(line, "certify_temperature");
@@ -100,9 +115,11 @@ static void read_header(const cJSON *line) {
     need(run->greedy || mpq_cmp_ui(draw, 1, 100000) >= 0, "temperature");
     need(mpq_cmp_ui(claim, 1, 100000) >= 0, "certify_temperature");
     need(mpq_sgn(run->top_p) > 0 && mpq_cmp_ui(run->top_p, 1, 1) <= 0, "top_p");
+    bool one_p = !run->greedy && mpq_equal(draw, claim) && run->top_k == 0 && mpq_equal(run->top_p, run->one);
+    need(one_p || !(run->standard || run->nucleus), "acceptance");
+    read_budget(line);
     if (!run->greedy) mpq_inv(draw, draw);
     mpq_inv(claim, claim);
-    get(line, "budget", cJSON_NULL);
     word(line, "rng", (const char *const[]){"philox4x32-10", NULL});
     run->top_count = integer(line, "top", 0);
     need(run->top_count <= 4096, "top");
@@ -116,7 +133,7 @@ static void read_sequence(const cJSON *line) {
     const cJSON *stop = get(line, "stop", cJSON_Object), *v;
     const char *seed = text_of(line, "seed");
     counts(line, "sequence", ++run->sequence);
-    integer(stop, "max_tokens", 1);
+    begin_budget(integer(stop, "max_tokens", 1));
     get(stop, "strings", cJSON_Array);
     cJSON_ArrayForEach (v, get(line, "prompt", cJSON_Array))
         must(whole(v, "prompt", 0) < (int64_t)run->vocab, "prompt");
@@ -142,6 +159,7 @@ static void read_row(const cJSON *line) { // of an audit
     if (find(line, "token")) n->token = integer(line, "token", 0);
     must(n->token < (int64_t)run->vocab, "token");
     absent(line, "sequence t round source node depth child support regret finish text e ratio");
+    absent(line, "nucleus_excess accept accept_standard charge relaxed spent");
     check_record(line);
     run->rows++;
 }
@@ -178,7 +196,7 @@ static void read_record(const cJSON *line) {
     must(run->where != AFTER_END, "kind");
     run->node->token = -1;
     run->node->children = 0;
-    run->node->counted = false;
+    run->node->counted = run->node->repeats = run->node->looks = run->node->relaxed = false;
     if (kind < STEP || kind > ROW) {
         must(!run->audit || kind == END, "kind");
         end_round();
@@ -223,6 +241,8 @@ static void conclude(bool allow_truncated, bool allow_absent_rows) {
 
 static void forget(void) {
     for (struct row *r = run->row; r < run->row + ROWS; r++) free(r->limbs);
+    free(run->output.limbs);
+    free(run->residual.limbs);
     for (int i = 0; i < run->rational_count; i++) mpq_clear(run->rationals[i]);
     for (int i = 0; i < 2; i++)
         if (run->shard[i].file) fclose(run->shard[i].file);
@@ -248,6 +268,8 @@ int hm_check_simple(const char *path, bool allow_truncated, bool allow_absent_ro
         run->zero = rational("0", "");
         run->one = rational("1", "");
         run->u = rational("0", "");
+        run->reserve = rational("0", "");
+        run->sum = rational("0", "");
         need(file != NULL, "file");
         read_lines(file, (char *)allocate(LINE_LIMIT + 66) + 64);
         conclude(allow_truncated, allow_absent_rows);

@@ -217,14 +217,14 @@ static void check_divergences(const cJSON *claim, struct ask a, bool null) {
 }
 
 static void check_laws(const cJSON *claim, struct ask a, bool decided) {
-    static quantity *const laws[2] = {q_law_iid, q_law_topk};
+    static quantity *const laws[2] = {q_accept, q_e};
     if (!find(claim, "laws") && !decided) return;
     const cJSON *all = get(claim, "laws", cJSON_Object);
     for (int i = 0; i < 4; i++) { // both laws, accept and e of each
         const char *key = i & 1 ? "e" : "accept", *name = i / 2 ? "topk" : "iid";
         if (!run->law[i / 2]) continue;
-        a.flag = i & 1;
-        within(prove(get(all, name, cJSON_Object), key, laws[i / 2], &a, a.rows && decided), key, 0, 1);
+        a.iid = i / 2 == 0;
+        within(prove(get(all, name, cJSON_Object), key, laws[i & 1], &a, a.rows && decided), key, 0, 1);
     }
     must(cJSON_GetArraySize(all) == run->law[0] + run->law[1], "laws");
 }
@@ -256,7 +256,7 @@ static void check_certified(const cJSON *claim, struct ask *a, const struct ends
     must(cJSON_IsObject(certified), "certified");
     for (size_t i = 0; i < a->proposals; i++) {
         enum answer in = among(a->proposed[i], a->k);
-        if (a->tree && n->draft && run->row[DRAFT].rank[a->proposed[i]] >= a->m) a->first = false;
+        if (a->tree && n->draft && (n->repeats || run->row[DRAFT].rank[a->proposed[i]] >= a->m)) a->first = false;
         if (in == YES || (in == OPEN && covered == NO)) covered = in;
     }
     int said = word(claim, "covered", yes_no);
@@ -317,6 +317,11 @@ static void check_distances(const cJSON *record, struct ask a) { // between the 
         n->distance[i] = within(prove(record, names[i], distances[i], &a, a.rows), names[i], 0, i < 2 ? INFINITY : 1);
     if (find(record, "standard_accept"))
         within(prove(record, "standard_accept", q_standard_accept, &a, a.rows), "standard_accept", 0, 1);
+    a.k = n->k;
+    a.iid = true;
+    if (!run->nucleus) absent(record, "nucleus_excess");
+    else if (find(record, "nucleus_excess"))
+        within(prove(record, "nucleus_excess", q_nucleus_excess, &a, a.rows), "nucleus_excess", 0, 1);
     if (run->divergences) all = get(record, "divergences", cJSON_Object);
     else absent(record, "divergences");
     must(cJSON_GetArraySize(all) == run->divergences, "divergences");
@@ -324,6 +329,17 @@ static void check_distances(const cJSON *record, struct ask a) { // between the 
         a.divergence = &run->divergence[i];
         n->divergence[i] = prove(all, a.divergence->text, q_divergence, &a, a.rows);
     }
+}
+
+static size_t places_in_nucleus(void) { // how many the acceptance takes surely
+    struct ask a = {.p = &run->row[TARGET], .rule = &run->acceptance};
+    size_t low = 0, high = run->vocab;
+    while (low < high) {
+        a.at = low + (high - low) / 2;
+        if (member(a) == YES) low = a.at + 1;
+        else high = a.at;
+    }
+    return low;
 }
 
 static void load_rows(const cJSON *record) {
@@ -338,6 +354,7 @@ static void load_rows(const cJSON *record) {
     must((!*n->why || can_be(n, n->why)) && (!n->draft_known || run->has_draft), "draft_row");
     run->row_absent = run->row_absent || !n->target || draft_gone;
     if (n->target && !run->greedy) copy_of_target(DRAW, NULL);
+    n->k = n->target && run->nucleus ? places_in_nucleus() : 0;
 }
 
 static void check_record(const cJSON *record) {
@@ -349,8 +366,8 @@ static void check_record(const cJSON *record) {
     prove(record, "lse", q_lse, &a, n->target);
     within(prove(record, "entropy", q_entropy, &a, n->target), "entropy", 0, log((double)run->vocab) * (1 + 0x1p-40));
     if (n->draft_known) check_distances(record, a);
-    else absent(record, "kl_pq kl_qp tv standard_accept divergences");
-    if (run->match || n->token < 0) absent(record, "regret");
+    else absent(record, "kl_pq kl_qp tv standard_accept nucleus_excess divergences");
+    if (run->match || run->standard || n->token < 0) absent(record, "regret");
     else prove(record, "regret", q_regret, &a, n->target);
     const cJSON *claim = array(record, "claims", run->rules * run->ms);
     int64_t k = -1;

@@ -61,6 +61,8 @@ static const cJSON *get(const cJSON *object, const char *key, int type) { // typ
 static const char *text_of(const cJSON *object, const char *key) { return get(object, key, cJSON_String)->valuestring; }
 static bool is_null(const cJSON *object, const char *key) { return cJSON_IsNull(get(object, key, ANY)); }
 
+static bool flag_of(const cJSON *o, const char *key) { return cJSON_IsTrue(get(o, key, cJSON_True | cJSON_False)); }
+
 static int64_t whole(const cJSON *v, const char *key, int64_t least) {
     double x = cJSON_IsNumber(v) ? v->valuedouble : NAN;
     need(x >= (double)least && x < 0x1p53 && x == floor(x), key);

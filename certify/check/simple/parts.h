@@ -32,6 +32,8 @@ enum threshold { KLF, KLR, TV, DIVERGENCE, OTHER };
 enum verdict { V_YES, V_NO, V_VACUOUS, V_INAPPLICABLE, V_UNDECIDED, VERDICTS };
 enum where { AT_SEQUENCE, AT_PREFILL, AT_ROUND, IN_ROUND, AFTER_END };
 enum form { LOGARITHM, ONE_LESS, LESS_ONE, LARGEST, SPREAD }; // of a divergence
+enum limit { UNLIMITED, LIMIT_TV, LIMIT_REGRET };             // what a fidelity budget is about
+enum purpose { OF_TARGET, OF_DRAFT, COIN, RESIDUAL };         // of a random number
 
 struct ends { double lo, hi; }; // a logged enclosure
 struct real { mpfr_t lo, hi; };
@@ -65,28 +67,41 @@ struct ask { // the arguments of a quantity; each uses what it needs
     size_t k, m, size, token, at, rival, proposals; // size: of vocabulary or support; at, rival: places in the order
     const uint32_t *proposed;                       // tokens
     bool tree, first, draft, rows, flag; // m from the tree; its children are the first m of q; rows that are there
+    bool iid;                            // proposals are draws from q, else the point masses `proposed`
     mpq_srcptr order;                    // of a power mean
     real x, z, up, down;                 // its level, or other numbers
     int part;
     quantity *value, *star;
 };
 
+// Numbers by token, and which question they answer. Of a law: those of the emitted token, the probability that a
+// proposal is accepted, and whether the relaxation may have changed one. Of a residual: what is left after `step`.
+struct vector {
+    struct real *x; // [vocab + 1]
+    void *limbs;
+    uint64_t line;
+    mpfr_prec_t precision;
+    size_t k, m, step;
+    bool iid, tree, changed, permuted;
+};
+
 struct node { // what a record says of its node
-    int index, carrier; // -1 for prefill; the child that carries the token
+    int index, carrier; // -1 for prefill; the first child that carries the token
     int64_t token;      // -1: none
-    size_t children;
+    size_t children, k; // k: of the acceptance, if that is `nucleus`
     uint32_t proposed[NODES]; // the children's tokens
     bool target, draft, draft_known, counted;
+    bool repeats, looks, relaxed; // two children carry the same; the walk looks at them; the relaxation is in force
     const char *why;
     const cJSON *top;
     struct ends distance[3], divergence[DIVERGENCES];
 };
 
 struct tree { // the round at hand
-    int count, next, next_record, parent[NODES], depth[NODES];
+    int count, verified, next, next_record, parent[NODES], depth[NODES]; // the others were only scored
     int choice[NODES]; // child to take, -1 none, -2 unknown
-    int64_t token[NODES], number, accepted;
-    bool visited[NODES], known[NODES], cut, open, absent, has_expected;
+    int64_t token[NODES], number, accepted, t, first; // first: -1, or drawn before the tree was chosen
+    bool visited[NODES], known[NODES], inner[NODES], cut, open, absent, has_expected; // inner: with children
     real chance[NODES]; // of the draw landing here, given the parent; NULL: none
     struct ends expected;
     uint64_t line;
@@ -108,8 +123,11 @@ struct run {
     struct divergence divergence[DIVERGENCES];
     int rules, ms, divergences, rational_count;
     int64_t m[RULES], top_k, top_count, cap, budget; // m 0: from the tree; cap -1: none
-    bool match, greedy, margin, universal, all_nodes, has_draft, hashed, audit, law[2];
-    mpq_ptr top_p, zero, one, u; // u: the random number of a draw
+    bool match, standard, nucleus, greedy, margin, universal, all_nodes, has_draft, hashed, audit, law[2];
+    bool iid, leaf_stop, scores, always_first, covering; // first: the token drawn before the tree was chosen
+    enum limit limited;
+    mpq_ptr top_p, zero, one, u, limit, reserve, sum; // u: a random number; reserve: R of the page
+    struct vector output, residual;
     struct row row[ROWS];
     struct shard { FILE *file; int64_t number; uint64_t rows, data; } shard[2];
     // where the log is
@@ -118,6 +136,7 @@ struct run {
     struct node node[1]; // of the record
     int64_t sequence, t, round, last_token, last_sequence, last_t, index;
     uint64_t seed, rounds, nodes, rows, verdicts[RULES][RULES][3][VERDICTS];
+    double spent;
     bool finished, row_absent;
 };
 // clang-format on

@@ -104,13 +104,18 @@ static real gap(const struct row *r, size_t i, size_t j) { // l_i - l_j, of toke
 static real z_of(const struct row *r, size_t i) { return r_mul(gap(r, i, r->order[0]), r_rational(r->inverse)); }
 static real log_p(const struct row *r, size_t i) { return r_sub(z_of(r, i), &r->p[run->vocab]); }
 
+static void place_all(struct real *x, void **limbs) { // a number for each token, and one more; all 0
+    size_t room = 2 * mpfr_custom_get_size(run->precision);
+    free(*limbs);
+    *limbs = malloc((run->vocab + 1) * room);
+    need(*limbs != NULL, "memory");
+    for (size_t i = 0; i <= run->vocab; i++) place(&x[i], (char *)*limbs + i * room);
+}
+
 static void weigh(struct row *r) { // fills p
-    size_t vocab = run->vocab, room = 2 * mpfr_custom_get_size(run->precision), used = run->used;
+    size_t vocab = run->vocab, used = run->used;
     if (!r->here || r->precision == run->precision || r->finite == 0) return;
-    free(r->limbs);
-    char *limbs = r->limbs = malloc((vocab + 1) * room);
-    need(limbs != NULL, "memory");
-    for (size_t i = 0; i <= vocab; i++) place(&r->p[i], limbs + i * room);
+    place_all(r->p, &r->limbs);
     struct real *sum = r_zero();
     size_t inner = run->used;
     for (size_t i = 0; i < vocab; i++, run->used = inner) {
