@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes small certificate logs from scratch, to test `hallmark verify` with.
 
-    tools/make_log.py tests/data/logs/good
+    tools/make_log.py tests/data/logs/good         [NAME...]
+    tools/make_log.py tests/data/logs/bad  --bad   [NAME...]   each with one false thing, and its line
 
 A second, slow producer: it follows docs/log.md and docs/theory.md with mpmath at 130 digits, simulates a decoder over
 random rows, and shares no code with the one in C. Levels are found by bisection and values are enclosed two ulps wide.
@@ -17,406 +18,10 @@ from fractions import Fraction
 
 import mpmath as mp
 
-mp.mp.dps = 130
-TINY = mp.mpf(10) ** -100  # below this two numbers are taken as equal: rows here are never that close otherwise
-
-
-def hexf(x):
-    if math.isinf(x):
-        return "inf" if x > 0 else "-inf"
-    m, e = math.frexp(x)
-    if m == 0:
-        return "0x0p+0"
-    digits = abs(m) * 2
-    text = float(digits).hex()
-    head = text[: text.index("p")]
-    if "." in head:
-        head = head.rstrip("0").rstrip(".")
-    return ("-" if x < 0 else "") + head + "p%+d" % (e - 1)
-
-
-def enclosure(x):
-    """Two ulps either side; exact zeros and infinities stay points."""
-    if mp.isinf(x):
-        return [hexf(float(x))] * 2
-    if abs(x) < TINY:
-        return ["0x0p+0", "0x0p+0"]
-    lo = hi = float(x)
-    for _ in range(2):
-        lo, hi = math.nextafter(lo, -math.inf), math.nextafter(hi, math.inf)
-    return [hexf(max(lo, 0.0) if x > 0 else lo), hexf(hi)]
-
-
-def lower_bound(x):
-    """A little below x, with nothing said of what is above."""
-    return enclosure(x) if mp.isinf(x) else [hexf(math.nextafter(float(x) * (1 - 1e-9), -math.inf) if x > 0 else 0.0), "inf"]
-
-
-def q(x):
-    return str(Fraction(x))
-
-
-def f32(x):
-    return struct.unpack("<f", struct.pack("<f", x))[0]
-
-
-def mpq(x):
-    return mp.mpf(x.numerator) / x.denominator
-
-
-class Dist:
-    """A row at a temperature."""
-
-    def __init__(self, row, temperature):
-        self.row, self.t = row, mpq(temperature)
-        self.order = sorted(range(len(row)), key=lambda i: (-row[i], i))
-        self.rank = {token: i for i, token in enumerate(self.order)}
-        self.first = row[self.order[0]]
-        self.w = [mp.mpf(0) if math.isinf(l) else mp.exp((mp.mpf(l) - self.first) / self.t) for l in row]
-        self.sum = mp.fsum(self.w)
-        self.p = [w / self.sum for w in self.w]
-        self.sorted = [self.p[i] for i in self.order]
-        self.logp = [mp.mpf("-inf") if w == 0 else (mp.mpf(l) - self.first) / self.t - mp.log(self.sum)
-                     for w, l in zip(self.w, row)]
-        self.lse = self.first / self.t + mp.log(self.sum)
-        self.entropy = -mp.fsum(p * l for p, l in zip(self.p, self.logp) if p > 0)
-
-
-def kl(a, b):
-    if any(x > 0 and y == 0 for x, y in zip(a.p, b.p)):
-        return mp.inf
-    return mp.fsum(x * (lx - ly) for x, lx, ly in zip(a.p, a.logp, b.logp) if x > 0)
-
-
-def tv(a, b):
-    return mp.fsum(abs(x - y) for x, y in zip(a.p, b.p)) / 2
-
-
-class Rule:
-    def __init__(self, text):
-        self.text = text
-        self.name, _, rest = text.partition(":")
-        self.args = [Fraction(a) for a in rest.replace(":", ",").split(",")] if rest else []
-
-    def accepts(self, d, position):
-        p, a = d.sorted[position], self.args
-        near = lambda eps: p >= d.sorted[0] - mpq(eps) - TINY
-        if self.name == "greedy":
-            return position == 0
-        if self.name == "topm":
-            return position < a[0]
-        if self.name == "additive":
-            return near(a[0])
-        if self.name == "multiplicative":
-            return p >= mpq(a[0]) * d.sorted[0] - TINY
-        if self.name == "topk-delta":
-            return position < a[0] and near(a[1])
-        if self.name == "topk-ratio":
-            return position < a[0] and p >= mpq(a[1]) * d.sorted[0] - TINY
-        if self.name == "absolute":
-            return p >= mpq(a[0]) - TINY
-        if self.name == "regret":
-            return p >= mp.exp(-mpq(a[0])) - TINY
-        if self.name == "entropy":
-            return p >= mpq(a[0]) - TINY or p >= mpq(a[1]) * mp.exp(-d.entropy) - TINY
-        if self.name == "nucleus":
-            if a[0] == 1:
-                return p > 0
-            return position == 0 or mp.fsum(d.sorted[:position]) < mpq(a[0]) - TINY
-        raise ValueError(self.text)
-
-    def size(self, d):
-        k = 0
-        while k < len(d.row) and self.accepts(d, k):
-            k += 1
-        return k
-
-
-def bisect(f, lo, hi):
-    """The root of a falling function."""
-    for _ in range(440):
-        mid = (lo + hi) / 2
-        if f(mid) > 0:
-            lo = mid
-        else:
-            hi = mid
-    return (lo + hi) / 2
-
-
-def plus(x):
-    return x if x > 0 else mp.mpf(0)
-
-
-def thresholds(d, k, m):
-    A, S = d.sorted[:k], d.sorted[k:k + m]
-    c = bisect(lambda t: mp.fsum(plus(a - t) for a in A) - mp.fsum(plus(t - s) for s in S), mp.mpf(0), A[0])
-    close = lambda x, y: abs(x - y) < mp.mpf(10) ** -70 * x
-    tied = [x for x in A if x > c and not close(x, c)], [x for x in S if x < c and not close(x, c)]
-    out = {"level_f": c, "tied_f": [len(tied[0]), len(tied[1])]}
-    out["klf"] = mp.fsum(x * mp.log(x / c) for part in tied for x in part if x > 0)
-    out["tv"] = mp.fsum(plus(a - c) for a in A)
-    if S[-1] == 0:
-        out["level_r"] = mp.mpf("-inf")
-        tied = [x for x in A if x > 0], []
-        rest = mp.fsum(d.sorted[k:])
-        out["klr"] = mp.inf if rest == 0 else -mp.log(rest)
-    else:
-        la, ls = [mp.log(a) for a in A], [mp.log(s) for s in S]
-        x = bisect(lambda t: mp.fsum(plus(a - t) for a in la) - mp.fsum(plus(t - s) for s in ls), ls[-1], la[0])
-        g = mp.exp(x)
-        out["level_r"] = x
-        tied = [a for a in A if a > g and not close(a, g)], [s for s in S if s < g and not close(s, g)]
-        out["klr"] = -mp.log(1 - mp.fsum(y - g for part in tied for y in part))
-    out["tied_r"] = [len(tied[0]), len(tied[1])]
-    return out
-
-
-def power_mass(d, k, m, a):
-    """Z of the witness of order a (theory.md §2, "Other divergences")."""
-    A, S, rest = d.sorted[:k], d.sorted[k:k + m], d.sorted[k + m:]
-    if a < 0 and S[-1] == 0:
-        u = mp.mpf(0)
-    else:
-        v = (lambda x: x ** a) if a > 0 else (lambda x: -(x ** a))
-        x = bisect(lambda t: mp.fsum(plus(v(y) - t) for y in A) - mp.fsum(plus(t - v(y)) for y in S), v(S[-1]), v(A[0]))
-        u = x ** (1 / a) if a > 0 else (-x) ** (1 / a)
-    return mp.fsum(min(y, u) for y in A) + mp.fsum(max(y, u) for y in S) + mp.fsum(rest)
-
-
-class Divergence:
-    """One of the header's further divergences."""
-
-    def __init__(self, text):
-        self.text = text
-        self.name, _, order = text.partition(":")
-        self.order = mpq(Fraction(order)) if order else None
-
-    def between(self, d, e):
-        pairs = list(zip(d.p, e.p))
-        if all(abs(x - y) < TINY for x, y in pairs):
-            return mp.mpf(0)
-        if self.name.endswith("-reverse"):
-            pairs = [(y, x) for x, y in pairs]
-        ratios = [mp.inf if y == 0 else mp.log(x / y) if x > 0 else -mp.inf for x, y in pairs if x > 0 or y > 0]
-        if self.name == "max":
-            return max(ratios)
-        if self.name == "spread":
-            return max(ratios) - min(ratios)
-        if self.name == "hellinger":
-            return 1 - mp.fsum(mp.sqrt(x * y) for x, y in pairs)
-        A = mp.mpf(2) if self.name.startswith("chi2") else self.order
-        if A > 1 and any(y == 0 and x > 0 for x, y in pairs):
-            return mp.inf
-        total = mp.fsum(x ** A * y ** (1 - A) for x, y in pairs if x > 0 and y > 0)
-        if self.name.startswith("chi2"):
-            return total - 1
-        return mp.inf if total == 0 else mp.log(total) / (A - 1)
-
-    def star(self, d, k, m):
-        first, last = d.sorted[0], d.sorted[k + m - 1]
-        if abs(first - last) < TINY:
-            return mp.mpf(0)
-        if self.name == "max":
-            return mp.log(1 + mp.fsum(first - s for s in d.sorted[k:k + m]))
-        if self.name == "spread":
-            return mp.inf if last == 0 else mp.log(first / last)
-        if self.name == "hellinger":
-            return 1 - mp.sqrt(power_mass(d, k, m, mp.mpf(1) / 2))
-        if self.name == "chi2":
-            return power_mass(d, k, m, mp.mpf(2)) ** 2 - 1
-        a = {"chi2-reverse": mp.mpf(-1), "renyi": self.order}.get(self.name)
-        z = power_mass(d, k, m, 1 - self.order if a is None else a)
-        if self.name == "chi2-reverse":
-            return mp.inf if z == 0 else 1 / z - 1
-        if self.name == "renyi":
-            return a / (a - 1) * mp.log(z)
-        return mp.inf if z == 0 else -mp.log(z)
-
-
-def law_iid(d, e, k, m):
-    """(accept, e) by carrying whole vectors through the m attempts."""
-    inside = set(d.order[:k])
-    if all(abs(x - y) < TINY for x, y in zip(d.p, e.p)):
-        return mp.mpf(1), mp.mpf(0)
-    p, reach, out, accept = list(d.p), mp.mpf(1), [mp.mpf(0)] * len(d.p), mp.mpf(0)
-    for _ in range(m):
-        took = [y if i in inside else min(x, y) for i, (x, y) in enumerate(zip(p, e.p))]
-        out = [o + reach * t for o, t in zip(out, took)]
-        accept += reach * mp.fsum(took)
-        reach *= mp.fsum(y - t for y, t in zip(e.p, took))
-        rest = [plus(x - y) for x, y in zip(p, e.p)]
-        p = [x / mp.fsum(rest) for x in rest]
-        if reach < TINY:
-            return mp.mpf(1), tv_of(out, d.p)
-    return accept, tv_of([o + reach * x for o, x in zip(out, p)], d.p)
-
-
-def tv_of(a, b):
-    total = mp.fsum(abs(x - y) for x, y in zip(a, b)) / 2
-    return mp.mpf(0) if total < TINY else total
-
-
-def law_topk(d, children, k):
-    out, reach, seen = [mp.mpf(0)] * len(d.p), mp.mpf(1), mp.mpf(0)
-    accept = mp.mpf(0)
-    for x in children:
-        if d.rank[x] < k:
-            out[x] += reach
-            return mp.mpf(1), tv_of(out, d.p)
-        out[x] += d.p[x]  # reach times p/(1 - seen)
-        accept += d.p[x]
-        seen += d.p[x]
-        reach = 1 - seen
-    return accept, mp.mpf(0)
-
-
-def universal(rule, d, k, m):
-    """The bounds that know the rule's parameter and p_(1) only, or None."""
-    p = d.sorted[0]
-    if rule.name == "additive":
-        y = mpq(rule.args[0])
-        u, v = 1 + m * y, 1 - y
-        return {"klf": (u * mp.log(u) + m * v * mp.log(v)) / (1 + m), "klr": -(mp.log(u) + m * mp.log(v)) / (1 + m)}
-    if rule.name not in ("multiplicative", "entropy", "absolute", "regret"):
-        return None
-    a = mpq(rule.args[0])
-    tau = {"multiplicative": a * p, "absolute": a, "regret": mp.exp(-a)}.get(rule.name)
-    if rule.name == "entropy":
-        tau = min(a, mpq(rule.args[1]) * mp.exp(-d.entropy))
-    if rule.name != "multiplicative" and p <= tau + TINY:
-        return None
-    tail = mp.fsum(d.sorted[1:])
-    s = min(tau, tail / m)
-    c = (p + m * s) / (1 + m)
-    rest = tail - m * s + (1 + m) * mp.exp((mp.log(p) + m * mp.log(s)) / (1 + m)) if s > 0 else tail
-    return {"klf": p * mp.log(p / c) + (m * s * mp.log(s / c) if s > 0 else 0), "klr": mp.inf if rest == 0 else -mp.log(rest)}
-
-
-def margins(d, k, m):
-    y = d.sorted[k - 1] - d.sorted[k]
-    u, v = 1 + m * y, 1 - k * y
-    zero = abs(v) < TINY
-    klf = (k * u * mp.log(u) + (0 if zero else m * v * mp.log(v))) / (k + m)
-    klr = mp.inf if zero else -(k * mp.log(u) + m * mp.log(v)) / (k + m)
-    return {"gap": y, "klf": klf, "klr": klr, "tv": k * m * y / (k + m)}
-
-
-def radius(rule, d, k, token):
-    """theory.md §6 as an enclosure; a lower bound only for entropy, and for topk-delta and topk-ratio when they reject."""
-    l, rank, inside = [mp.mpf(x) for x in d.row], d.rank[token], d.rank[token] < k
-    at = lambda i: l[d.order[i]]
-    gap = lambda hi, lo: mp.inf if lo >= V or mp.isinf(at(lo)) else (at(hi) - at(lo)) / 2
-    V = len(l)
-    count = {"greedy": 1, "topm": None, "topk-delta": None, "topk-ratio": None}.get(rule.name, 0)
-    if count is None:
-        count = int(rule.args[0])
-
-    def additive(eps):
-        eps = mpq(eps)
-        j = 1 if rank == 0 else 0
-        if inside:
-            pj = d.sorted[j] if V > 1 else 0
-            return mp.inf if pj == 0 else d.t / 2 * mp.log((d.p[token] + eps * (1 - pj)) / ((1 - eps) * pj))
-        if mp.isinf(l[token]):
-            return mp.inf if eps * sum(w > 0 for w in d.w) < 1 else None
-        top = at(0)
-        def slack(eta):
-            x = mp.exp((l[token] + eta - top) / d.t)
-            others = mp.fsum(mp.exp((min(l[i] + eta, top - eta) - top) / d.t)
-                             for i in range(V) if i != token and not mp.isinf(l[i]))
-            return mp.exp(-eta / d.t) - x - eps * (x + others)
-        return bisect(slack, mp.mpf(0), (top - l[token]) / 2)
-
-    def nucleus(P):
-        P = mpq(P)
-        finite = [i for i in range(V) if not mp.isinf(l[i])]
-        def share(eta):
-            if inside:
-                before = [i for i in finite if i != token and l[i] + eta >= l[token] - eta]
-                shift = {i: l[i] + (eta if i in before else -eta) for i in finite}
-            else:
-                before = [i for i in finite if l[i] - eta > l[token] + eta]
-                shift = {i: l[i] - eta if i in before else min(l[i], l[token]) + eta for i in finite}
-            w = {i: mp.exp((shift[i] - at(0)) / d.t) for i in finite}
-            return mp.fsum(w[i] for i in before) / mp.fsum(w.values()) - P
-        if inside and (P == 1 or len(finite) == 1) or mp.isinf(l[token]):
-            return mp.inf
-        return bisect((lambda e: -share(e)) if inside else share, mp.mpf(0), mp.mpf(200))
-
-    def ratio(alpha):
-        shift = d.t * mp.log(mpq(alpha)) / 2
-        return gap(rank, 1 if rank == 0 else 0) - shift if inside else gap(0, rank) + shift
-
-    def level(t, one):
-        p, others = d.p[token], 1 - d.p[token]
-        if p == 0 or others < TINY or one:
-            return mp.inf
-        return abs(d.t / 2 * mp.log(p * (1 - t) / (t * others)))
-
-    def typical(lam, eta, least):
-        """The extremal sum of theory.md §6 for the delta branch of entropy, at noise eta."""
-        s, total = eta / d.t, mp.mpf(0)
-        for i in range(V):
-            if d.p[i] == 0:
-                continue
-            if i == token:
-                ends = [mp.exp(s) * lam, mp.exp(-s) * lam]
-                total += d.p[i] * (min(ends) if least else max(ends))
-                continue
-            v = (l[i] - l[token]) / d.t + (-s if least else s) + lam
-            at_ends = [mp.exp(s) * (v + s), mp.exp(-s) * (v - s)]
-            if least and -s < -1 - v < s:
-                at_ends.append(-mp.exp(-1 - v))
-            total += d.p[i] * (min(at_ends) if least else max(at_ends))
-        return total
-
-    def entropy(eps, delta):
-        if d.p[token] == 0:
-            return mp.inf
-        lam, yes = mp.log(mpq(delta)), d.p[token] >= mpq(eps) - TINY
-        by_level = level(mpq(eps), eps >= 1)
-        sign = 1 if inside else -1
-        holds = lambda eta: -sign * typical(lam, eta, not inside)
-        by_delta = bisect(holds, mp.mpf(0), mp.mpf(64)) if holds(mp.mpf(0)) > 0 else mp.mpf(0)
-        return max(by_level if yes else 0, by_delta) if inside else min(by_level, by_delta)
-
-    def rejected(fails, value):
-        """The larger of the radii of the failing conditions."""
-        return max(([gap(count - 1, rank)] if rank >= count else []) + ([value()] if fails else []))
-
-    name, a = rule.name, rule.args
-    p, first = d.p[token], d.sorted[0]
-    if name in ("greedy", "topm"):
-        return enclosure(mp.inf if inside and k >= V else gap(rank, k) if inside else gap(k - 1, rank))
-    if name == "multiplicative":
-        return enclosure(ratio(a[0]))
-    if name == "additive":
-        r = additive(a[0])
-        return None if r is None else enclosure(r)
-    if name == "absolute":
-        return enclosure(level(mpq(a[0]), a[0] == 1))
-    if name == "regret":
-        return enclosure(level(mp.exp(-mpq(a[0])), a[0] == 0))
-    if name == "entropy":
-        return lower_bound(entropy(*a))
-    if name == "nucleus":
-        return enclosure(nucleus(a[0]))
-    value = (lambda: additive(a[1])) if name == "topk-delta" else (lambda: ratio(a[1]))
-    if inside:
-        return enclosure(value() if count >= V else min(value(), gap(rank, count)))
-    fails = p < first - mpq(a[1]) - TINY if name == "topk-delta" else p < mpq(a[1]) * first - TINY
-    r = rejected(fails, value)
-    return None if r is None else lower_bound(r)
-
-
-def philox(seed, sequence, t):
-    key, x = [seed & 0xFFFFFFFF, seed >> 32], [sequence, t, 0, 0]
-    for _ in range(10):
-        a, b = 0xD2511F53 * x[0], 0xCD9E8D57 * x[2]
-        x = [(b >> 32) ^ x[1] ^ key[0], b & 0xFFFFFFFF, (a >> 32) ^ x[3] ^ key[1], a & 0xFFFFFFFF]
-        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return Fraction(((x[0] << 32) | x[1]) >> 11, 1 << 53)
-
+from log_decoder import Decision, Decoder
+from log_theory import (TINY, Dist, Divergence, Rule, enclosure, f32, hexf, kl, law_iid, law_topk, margins, mpq, plus, point, q,
+                        radius, thresholds, tv, tv_of, universal)
+from log_theory import bisect
 
 class Shard:
     def __init__(self, path, vocab, capacity):
@@ -436,7 +41,7 @@ class Shard:
             f.write(struct.pack("<Q", len(head)) + head + b"".join(self.rows))
 
 
-class Maker:
+class Maker(Decoder):
     """One log. Rows depend on the context only, so a tree's rows agree with plain decoding."""
 
     def __init__(self, folder, name, **o):
@@ -444,9 +49,9 @@ class Maker:
                         certify_temperature="1", top_k=0, top_p="1", traversal="exhaustive", width=3, depth=2, budget=8,
                         nodes="path", draft=True, sequences=1, tokens=6, top=4, seed=1, eos=[], spread=2.0, noise=0.8,
                         special=0.0, reorder=False, capacity=0, keep=True, stop=None, universal=False, divergences=[],
-                        laws=[], unscored=[], rows=0, pairs=[])
-        self.o = o = {**defaults, **o}
-        self.__dict__.update(o)
+                        laws=[], unscored=[], rows=0, pairs=[], proposal="topk", selection="draft", score=None, fidelity=None,
+                        lie=None, rows_of=name)
+        self.__dict__.update({**defaults, **o})
         self.name, self.lines, self.chain = name, [], ""
         self.path = os.path.join(folder, name + ".jsonl")
         shard = lambda kind: Shard(os.path.join(folder, "%s-%s-00000.safetensors" % (name, kind)), self.vocab, self.capacity)
@@ -466,7 +71,7 @@ class Maker:
     def row(self, kind, context):
         if self.pairs:
             return [f32(x) for x in self.pairs[context[1]][kind == "draft"]]
-        rng = random.Random("%s %s %s" % (self.seed, self.name, list(context)))
+        rng = random.Random("%s %s %s" % (self.seed, self.rows_of, list(context)))
         row = [f32(rng.gauss(0, self.spread)) for _ in range(self.vocab)]
         if rng.random() < self.special:
             how = rng.randrange(4)
@@ -493,33 +98,6 @@ class Maker:
         if key not in self.dists:
             self.dists[key] = Dist(self.row(kind, context), temperature or self.Tc)
         return self.dists[key]
-
-    def support(self, context):
-        if self.T == 0:
-            return self.vocab
-        d = self.dist("target", context, self.T)
-        left = min(self.top_k, self.vocab) if self.top_k else self.vocab
-        P = Fraction(self.top_p)
-        if P == 1:
-            return left
-        total, n, mass = mp.fsum(d.sorted[:left]), 0, mp.mpf(0)
-        while mass < mpq(P) * total - TINY:
-            mass += d.sorted[n]
-            n += 1
-        return n
-
-    def draw(self, context, sequence, t):
-        d = self.dist("target", context)
-        if self.T == 0:
-            return d.order[0]
-        d = self.dist("target", context, self.T)
-        keep = sorted(d.order[: self.support(context)])
-        u, total, sum_ = mpq(philox(self.seed, sequence, t)), mp.fsum(d.p[i] for i in keep), mp.mpf(0)
-        for i in keep:
-            sum_ += d.p[i]
-            if sum_ > u * total:
-                return i
-        raise ArithmeticError
 
     def reference(self, kind, context, why=None):
         if why:
@@ -575,11 +153,14 @@ class Maker:
         c["certified"] = {n: word(x, star[n], V) for n, x in divergence.items()}
         if self.laws:
             both = {"iid": lambda: law_iid(d, dq, k, m), "topk": lambda: law_topk(d, proposed, k)}
-            c["laws"] = {n: dict(zip(("accept", "e"), map(enclosure, both[n]()))) for n in self.laws}
+            c["laws"] = {n: self.law(d, *both[n]()) for n in self.laws}
         scored = [i for i in range(V) if not math.isinf(dq.row[i])]
         if len(scored) < V:
             c["restricted"] = self.restrict(d, dq, scored, k, m, word, divergence)
         return c
+
+    def law(self, d, accept, out):
+        return {"accept": enclosure(accept), "e": enclosure(tv_of(out, d.p))}
 
     def levels(self, c, d, k, m, size):
         """Fills in levels and thresholds; returns the thresholds."""
@@ -629,11 +210,14 @@ class Maker:
             out.update(kl_pq=enclosure(kl(d, dq)), kl_qp=enclosure(kl(dq, d)), tv=enclosure(tv(d, dq)))
             same = all(abs(x - y) < TINY for x, y in zip(d.p, dq.p))
             both = mp.fsum(min(x, y) for x, y in zip(d.p, dq.p))
-            out["standard_accept"] = enclosure_point(1) if same else enclosure(both)
+            out["standard_accept"] = point(1) if same else enclosure(both)
+            if self.acceptance.startswith("nucleus"):
+                inside = d.order[: Rule(self.acceptance).size(d)]
+                out["nucleus_excess"] = enclosure(mp.fsum(plus(dq.p[i] - d.p[i]) for i in inside))
             if self.others:
                 out["divergences"] = {x.text: enclosure(x.between(d, dq)) for x in self.others}
-        if token is not None and self.acceptance != "match":
-            out["regret"] = enclosure((mp.mpf(d.first) - d.row[token]) / d.t)
+        if token is not None and self.acceptance not in ("match", "standard"):
+            out["regret"] = self.regret(d, token)
         out["claims"] = [self.claim(r, m, d, dq, children, token, draft_why) for r in self.rules for m in self.m]
         if counted:
             for i, c in enumerate(out["claims"]):
@@ -642,65 +226,32 @@ class Maker:
                     self.counts[key] = self.counts.get(key, 0) + 1
         return out
 
-    def grow(self, context):
-        """Node lists: parent, token, context; children are the draft's first, or others when reordering."""
-        nodes = [(-1, context[-1], context)]
-        if not self.draft:
-            return nodes
-        at, depth = 0, {0: 0}
-        while at < len(nodes) and len(nodes) <= self.budget:
-            if depth[at] < self.depth:
-                order = self.dist("draft", nodes[at][2]).order
-                picks = order[: self.width] if not self.reorder or at % 2 else order[1: self.width + 1]
-                if at:
-                    picks = picks[: max(1, self.width - 1)]
-                for token in picks[: self.budget + 1 - len(nodes)]:
-                    depth[len(nodes)] = depth[at] + 1
-                    nodes.append((at, token, nodes[at][2] + [token]))
-            at += 1
-        return nodes
-
-    def choose(self, context, kids, nodes, sequence, t, accepted):
-        """(token, accepted node or None), as docs/log.md "The walk" says."""
-        capped = self.cap is not None and accepted >= self.cap
-        if self.acceptance == "match":
-            y = self.draw(context, sequence, t)
-            return y, None if capped else next((v for v in kids if nodes[v][1] == y), None)
-        d, rule = self.dist("target", context), Rule(self.acceptance)
-        k = rule.size(d)
-        good = sorted((d.rank[nodes[v][1]], v) for v in kids if d.rank[nodes[v][1]] < k)
-        if good and not capped:
-            return nodes[good[0][1]][1], good[0][1]
-        return self.draw(context, sequence, t), None
-
-    def expected(self, nodes, children, sequence, t):
-        if self.T == 0 or self.acceptance != "match":
-            at, n = 0, 0
-            while True:
-                _, v = self.choose(nodes[at][2], children[at], nodes, sequence, t + n, n)
-                if v is None:
-                    return enclosure_point(n)
-                at, n = v, n + 1
-        if self.nodes != "all":
-            return None
-        reach, depth, total = [mp.mpf(1)], [0], mp.mpf(0)
-        for v in range(1, len(nodes)):
-            parent, token, _ = nodes[v]
-            d = self.dist("target", nodes[parent][2], self.T)
-            keep = d.order[: self.support(nodes[parent][2])]
-            p = d.p[token] / mp.fsum(d.p[i] for i in keep) if token in keep else mp.mpf(0)
-            reach.append(reach[parent] * p)
-            depth.append(depth[parent] + 1)
-            if self.cap is None or depth[v] <= self.cap:
-                total += reach[v]
-        return enclosure(total)
-
     def finish(self, token, t):
         if token in self.eos:
             return "eos"
         if self.stop == t:
             return "stop"
         return "length" if t + 1 == self.tokens else None
+
+    def regret(self, d, token):
+        return enclosure((mp.mpf(d.first) - d.row[token]) / d.t)
+
+    # One false thing, where it first makes a difference.
+
+    def lying(self, name):
+        return self.lie == name
+
+    def told(self):
+        self.lie, self.false_line = None, len(self.lines) + 1
+
+    def lie_about(self, name, value, change):
+        if not self.lying(name):
+            return value
+        self.told()
+        return change(value)
+
+    def another(self, token):
+        return (token + 1) % self.vocab
 
     def sequence(self, n):
         prompt = [(n + i) % self.vocab for i in range(2)]
@@ -709,57 +260,55 @@ class Maker:
                                                     "strings": [] if self.stop is None else ["x"]}})
         context, t = list(prompt), 0
 
-        def step(head, node_context, why, kids, token):
+        def step(head, node_context, why, kids, decision):
             nonlocal t
-            record = {"kind": "step", "sequence": n, "t": t, **head, **self.describe(node_context, why, kids, token, True)}
-            if self.acceptance != "match" and self.T > 0:
-                d = self.dist("target", node_context, self.T)
-                keep = d.order[: self.support(node_context)]
-                p = d.p[token] / mp.fsum(d.p[i] for i in keep) if token in keep else mp.mpf(0)
-                chosen = head["source"] == "accepted"
-                record["e"] = enclosure(1 - p) if chosen else enclosure_point(0)
-                record["ratio"] = enclosure(p) if chosen else enclosure_point(1)
-            end = self.finish(token, t)
+            record = {"kind": "step", "sequence": n, "t": t, **head,
+                      **self.describe(node_context, why, kids, decision.token, True), **decision.fields}
+            if self.fidelity:
+                record["spent"] = hexf(decision.spent)
+            end = self.finish(decision.token, t)
             if end:
                 record["finish"] = end
-            record["text"] = "é%d" % token
+            record["text"] = "é%d" % decision.token
             self.emit(record)
-            context.append(token)
+            context.append(decision.token)
             t += 1
             self.steps += 1
             return end
 
-        token = self.draw(context, n, 0)
-        end = step({"round": None, "token": token, "source": "prefill", "node": 0, "depth": 0, "child": None},
-                   list(context), "prefill", [], token)
-        number = 0
+        decision = Decision(self.draw(context, n, 0))
+        if self.acceptance not in ("match", "standard") and self.T > 0:
+            decision.fields = {"e": point(0), "ratio": point(1)}
+        end = step({"round": None, "token": decision.token, "source": "prefill", "node": 0, "depth": 0, "child": None},
+                   list(context), "prefill", [], decision)
+        number, covered, spent = 0, False, 0.0
         while not end:
-            nodes = self.grow(list(context))
-            children = [[v for v in range(len(nodes)) if nodes[v][0] == u] for u in range(len(nodes))]
-            logq = ["0x0p+0"] + [hexf(float(self.dist("draft", nodes[p][2]).logp[x])) for p, x, _ in nodes[1:]]
-            self.emit({"kind": "round", "sequence": n, "round": number, "t": t, "parent": [v[0] for v in nodes],
-                       "token": [v[1] for v in nodes], "logq": logq, "pool": len(nodes),
-                       "expected_accept": self.expected(nodes, children, n, t), "charges": [], "run": {"ms": 1.5}})
+            tree = self.grow(list(context), n, t, covered)
+            nodes = tree.nodes
+            logq = ["0x0p+0"] + [hexf(float(self.dist("draft", nodes[v.parent].context).logp[v.token])) for v in nodes[1:]]
+            self.emit({"kind": "round", "sequence": n, "round": number, "t": t, "parent": [v.parent for v in nodes],
+                       "token": [v.token for v in nodes], "logq": logq, **({"scored": tree.scored} if tree.scored else {}),
+                       **({} if tree.first is None else {"first": tree.first}), "pool": len(nodes),
+                       "expected_accept": self.expected(tree, n, t, spent), "charges": [], "run": {"ms": 1.5}})
             self.rounds += 1
-            why = lambda v: "no draft model" if not self.draft else None if children[v] else "leaf"
-            at, accepted, depth, visited = 0, 0, 0, set()
+            why = lambda v: "no draft model" if not self.draft else None if v.children else "leaf"
+            kids = lambda v: [nodes[w].token for w in v.children]
+            at, accepted, visited = 0, 0, set()
             while at is not None and not end:
-                kids = [nodes[v][1] for v in children[at]]
-                token, to = self.choose(nodes[at][2], children[at], nodes, n, t, accepted)
-                head = {"round": number, "token": token, "source": "continuation" if to is None else "accepted",
-                        "node": at, "depth": depth, "child": to}
+                node = nodes[at]
+                decision = self.choose(tree, at, n, t, accepted, spent)
+                head = {"round": number, "token": decision.token,
+                        "source": "continuation" if decision.to is None else "accepted", "node": at, "depth": node.depth,
+                        "child": decision.to}
                 visited.add(at)
-                end = step(head, nodes[at][2], why(at), kids, token)
-                at, accepted, depth = to, accepted + 1, depth + 1
-            if self.nodes == "all":
-                level = [0]
-                for v in range(1, len(nodes)):
-                    level.append(level[nodes[v][0]] + 1)
-                    if v not in visited:
-                        kids = [nodes[w][1] for w in children[v]]
-                        self.emit({"kind": "node", "sequence": n, "round": number, "node": v, "depth": level[v],
-                                   **self.describe(nodes[v][2], why(v), kids, None, False)})
-                        self.node_records += 1
+                end = step(head, node.context, why(node), kids(node), decision)
+                at, accepted, spent = decision.to, accepted + 1, decision.spent
+            covered = tree.holds(context)
+            for v, node in enumerate(nodes) if self.nodes == "all" else ():
+                if v not in visited:
+                    self.emit({"kind": "node", "sequence": n, "round": number, "node": v, "depth": node.depth,
+                               **self.describe(node.context, why(node), kids(node), None, False)})
+                    self.node_records += 1
             number += 1
 
     def audit(self):
@@ -783,11 +332,13 @@ class Maker:
                    **({"divergences": self.divergences} if self.divergences else {}),
                    **({"laws": self.laws} if self.laws else {}), "acceptance": self.acceptance, "temperature": q(self.temperature),
                    "certify_temperature": q(self.certify_temperature),
-                   "processors": {"top_k": self.top_k, "top_p": q(self.top_p)}, "proposal": "topk", "budget": None,
+                   "processors": {"top_k": self.top_k, "top_p": q(self.top_p)}, "proposal": self.proposal,
+                   "budget": dict(zip(("kind", "limit"), self.fidelity)) if self.fidelity else None,
                    "rng": "philox4x32-10", "top": self.top, "nodes": self.nodes, "target": model,
                    "draft": model if self.draft else None, "tokenizer_sha256": "0" * 64,
                    "decoder": None if self.rows else {"drafter": "random", "width": self.width, "depth": self.depth, "budget": self.budget,
-                               "selection": "order", "traversal": self.traversal},
+                               "selection": self.selection, "traversal": self.traversal,
+                               **({"score": self.score} if self.score else {})},
                    "numerics": {"weights": "none", "accumulate": "none", "backend": "mpmath", "row_source": "foreign"},
                    "rows": {"target": pattern("target"), "draft": pattern("draft") if self.draft else None,
                             "hashed": True},
@@ -808,10 +359,6 @@ class Maker:
             if self.keep and shard.rows:
                 shard.write()
         return self.counts
-
-
-def enclosure_point(n):
-    return [hexf(float(n))] * 2
 
 
 RULES = ["greedy", "additive:1/10", "multiplicative:3/10", "topm:3", "entropy:3/10,1/2", "nucleus:9/10",
@@ -863,16 +410,71 @@ LOGS = {
     "ties": dict(rows=8, pairs=TIES, claims=["greedy", "topm:2", "absolute:1/2"], m=[1, 2, 4], vocab=5, divergences=DIVERGENCES,
                  laws=["iid", "topk"], margin=True, universal=True),
     "audit-target": dict(rows=3, claims=["regret:1"], m=[1], vocab=6, draft=False, divergences=["chi2"], seed=17),
+    "standard": dict(acceptance="standard", temperature="1", vocab=9, tokens=8, seed=32, width=2, claims=["greedy", "nucleus:4/5"],
+                     m=["tree", 1], laws=["iid", "topk"], traversal="cap:2", depth=3, budget=7),
+    "standard-iid": dict(acceptance="standard", proposal="iid", temperature="4/5", certify_temperature="4/5", vocab=8, tokens=9,
+                         seed=32, width=2, depth=3, budget=6, nodes="all", claims=["topm:2"], m=["tree", 2],
+                         laws=["iid", "topk"], special=0.3, noise=1.5),
+    "nucleus": dict(acceptance="nucleus:7/10", temperature="1", vocab=10, tokens=9, seed=67, width=2, depth=2, budget=6,
+                    claims=["nucleus:7/10"], m=["tree"], laws=["topk"], noise=1.5, sequences=2),
+    "nucleus-one": dict(acceptance="nucleus:9/10", proposal="iid", temperature="1", vocab=8, tokens=10, seed=34, width=1, depth=3,
+                        budget=3, claims=["nucleus:9/10"], m=[1], laws=["iid"], noise=1.5),
+    "nucleus-iid": dict(acceptance="nucleus:1/2", proposal="iid", temperature="3/2", certify_temperature="3/2", vocab=7, tokens=9,
+                        seed=34, width=3, depth=2, budget=6, claims=["nucleus:1/2"], m=["tree"], laws=["iid"], special=0.4,
+                        noise=1.5, nodes="all"),
+    "tv-budget": dict(acceptance="nucleus:4/5", proposal="iid", temperature="1", vocab=8, tokens=12, seed=36, width=2, depth=2,
+                      budget=4, claims=["nucleus:4/5"], m=["tree"], noise=1.5, fidelity=("tv", "2/5"), sequences=2),
+    "tv-budget-topk": dict(acceptance="nucleus:4/5", temperature="1", vocab=9, tokens=10, seed=37, width=2, depth=2, budget=6,
+                           claims=["nucleus:4/5"], m=["tree"], noise=1.5, fidelity=("tv", "1"), traversal="cap:1", special=0.3),
+    "regret-budget": dict(acceptance="additive:3/10", vocab=9, tokens=10, seed=31, claims=["additive:3/10"], m=["tree"],
+                          spread=0.7, noise=1.5, fidelity=("regret", "1/2"), sequences=2, nodes="all", budget=5, width=2),
+    "root-draw": dict(temperature="1", vocab=8, tokens=9, seed=39, selection="root-draw", nodes="all", budget=5, claims=["greedy"],
+                      m=["tree"], traversal="cap:2"),
+    "pearl": dict(temperature="1", vocab=8, tokens=8, seed=40, selection="pearl", nodes="all", budget=6, width=2,
+                  claims=["topm:2"], m=["tree"], score="frontier:2"),
+    "covering": dict(temperature="1", vocab=6, tokens=12, seed=31, selection="covering", traversal="leaf-stop", nodes="all",
+                     budget=4, width=2, claims=["topm:2"], m=["tree"]),
+    "scored": dict(vocab=8, tokens=9, seed=31, traversal="exhaustive", score="top:7", budget=3, width=2, depth=3,
+                   claims=["greedy"], m=["tree"], nodes="all"),
+    "leaf-stop": dict(temperature="1/2", certify_temperature="1", vocab=8, tokens=9, seed=43, traversal="leaf-stop",
+                      score="frontier:3", budget=5, width=2, claims=["greedy"], m=["tree"], nodes="all"),
     "hashed": dict(keep=False, seed=4, claims=["greedy", "additive:1/10"], margin=True, m=["tree", 2], top=6),
 }
 
 
+# Logs with one false thing each (the lie of Decoder), all else as if it were true.
+BAD = {
+    "coin-standard": ("standard", "coin"),
+    "coin-iid": ("standard-iid", "coin"),
+    "residual-standard": ("standard", "residual"),
+    "residual-iid": ("standard-iid", "residual"),
+    "child-skipped": ("nucleus", "skip"),
+    "budget-overspent": ("tv-budget", "overspent"),
+    "budget-not-used": ("tv-budget", "relaxed"),
+    "regret-overspent": ("regret-budget", "overspent"),
+    "charge-small": ("tv-budget", "charge"),
+    "e-zero": ("nucleus-iid", "e"),
+    "first-not-drawn": ("root-draw", "first"),
+    "scored-accepted": ("scored", "scored"),
+    "leaf-not-stopped": ("leaf-stop", "leaf"),
+}
+
+
 def main():
-    folder = sys.argv[1]
-    wanted = sys.argv[2:] or list(LOGS)
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    folder, bad = sys.argv[1], "--bad" in sys.argv
+    wanted = [a for a in sys.argv[2:] if a != "--bad"] or list(BAD if bad else LOGS)
     os.makedirs(folder, exist_ok=True)
     for name in wanted:
-        counts = Maker(folder, name, **LOGS[name]).write()
+        base, lie = BAD[name] if bad else (name, None)
+        maker = Maker(folder, name, rows_of=base, lie=lie, **LOGS[base])
+        counts = maker.write()
+        if bad:
+            if maker.lie:
+                sys.exit(name + ": nothing to lie about")
+            print(name, "line", maker.false_line)
+            continue
         words = {}
         for (_, _, word), count in counts.items():
             words[word] = words.get(word, 0) + count
