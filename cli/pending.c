@@ -19,8 +19,3 @@ __attribute__((weak)) const struct hm_eagle3_info *hm_drafter_eagle3_info(const 
     (void)drafter;
     return NULL;
 }
-__attribute__((weak)) hm_status hm_session_legal(const struct hm_session_options *options, struct hm_error *err)
-{
-    (void)options, (void)err;
-    return HM_OK;
-}

@@ -1,57 +1,78 @@
-// One decode: see session.h.
-#include "decode/session.h"
+// One decode: see session.h. This file opens sessions and runs sequences; a round is in session_round.c, the passes of the
+// models in session_pass.c, what listeners are told in session_emit.c.
+#include "decode/session_parts.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "decode/stop.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct hm_session {
-    struct hm_session_options options;
-    size_t vocab;
-    struct hm_cache *cache;
-    struct hm_pool pool;
-    struct hm_tree tree;
-    float *rows;                 // target rows of a round [budget + 1][vocab]; row 0 also serves the prefill
-    float *draft_row;            // a draft row fitted to the target's vocabulary [vocab]; only when the widths differ
-    uint32_t *every;             // 0, 1, ... : the rows of a pass that need logits [budget + 1]
-    uint32_t *path;              // visited nodes, root first [budget + 1]
-    int32_t *children;           // [budget + 1]
-    struct hm_decision *decision; // one per visited node [budget + 1]
-    char *piece;                 // text of one token
-    size_t piece_capacity;
-    // The sequence at hand.
-    uint32_t sequence;
-    int32_t *context;            // prompt and emitted tokens [length]
-    size_t length, context_capacity, prompt;
-    size_t max_tokens;
-    struct hm_utf8_stream utf8;
-    struct hm_stop stop;
-    const struct hm_listener *listener;
-    struct hm_session_counts *counts;
-};
-
 // ---- opening
+
+// The options as they are used: a plain decode has no tree, covering is a leaf-stop, and no token lies beyond the model.
+static hm_status settle(struct hm_session *s, const struct hm_session_options *options, struct hm_error *err)
+{
+    struct hm_session_options *o = &s->options;
+    size_t most = hm_model_info(options->target)->max_positions;
+    *o = *options;
+    if (o->positions > most) o->positions = most;
+    if (!o->drafter) {
+        o->width = 1;
+        o->depth = o->budget = o->score_top = o->score_frontier = 0;
+        o->selection = HM_SELECT_DRAFT;
+        o->covering = o->leaf_stop = false;
+    }
+    hm_status rc = hm_session_legal(o, err);
+    if (!rc && o->width == 0) rc = hm_fail(err, HM_USAGE, "--tree-width: expected at least 1, found 0");
+    o->leaf_stop = o->leaf_stop || o->covering;
+    size_t level, scored, nodes;
+    bool fits = hm_mul_size(o->width, o->width, &level) && hm_mul_size(level, o->depth, &level) &&
+                hm_add_size(o->width, level, &s->pool_most) && hm_add_size(s->pool_most, 1, &nodes);
+    if (!rc && !fits)
+        rc = hm_fail(err, HM_RANGE, "a tree of width %zu and depth %zu: expected a pool that fits in memory", o->width, o->depth);
+    if (rc) return rc;
+    scored = o->score_top > o->score_frontier ? o->score_top : o->score_frontier;
+    s->nodes_most = !hm_add_size(o->budget, scored, &scored) || scored > s->pool_most ? nodes : scored + 1;
+    return HM_OK;
+}
 
 static hm_status allocate(struct hm_session *s, struct hm_error *err)
 {
-    size_t n = s->options.budget + 1, floats;
+    size_t n = s->nodes_most, floats;
+    const struct hm_drafter *drafter = s->options.drafter;
     if (!hm_mul_size(n, s->vocab, &floats)) return hm_fail(err, HM_MEMORY, "out of memory for %zu rows", n);
     s->rows = hm_calloc(floats, sizeof *s->rows);
-    s->every = hm_calloc(n, sizeof *s->every);
     s->path = hm_calloc(n, sizeof *s->path);
     s->children = hm_calloc(n, sizeof *s->children);
     s->decision = hm_calloc(n, sizeof *s->decision);
-    bool fit = s->options.drafter && s->options.drafter->vocab && s->options.drafter->vocab != s->vocab;
+    s->first_logp = hm_calloc(s->options.width, sizeof *s->first_logp);
+    bool fit = drafter && drafter->vocab && (drafter->vocab != s->vocab || drafter->ids);
     if (fit) s->draft_row = hm_calloc(s->vocab, sizeof *s->draft_row);
-    if (!s->rows || !s->every || !s->path || !s->children || !s->decision || (fit && !s->draft_row))
+    if (!s->rows || !s->path || !s->children || !s->decision || !s->first_logp || (fit && !s->draft_row))
         return hm_fail(err, HM_MEMORY, "out of memory for %zu rows of %zu logits", n, s->vocab);
-    for (size_t i = 0; i < n; i++) s->every[i] = (uint32_t)i;
     return HM_OK;
+}
+
+static void open_budget(struct hm_session *s)
+{
+    s->fidelity.kind = s->options.fidelity;
+    hm_rational_init(&s->fidelity.limit);
+    hm_rational_init(&s->fidelity.reserve);
+    if (s->options.fidelity_limit) hm_rational_set(&s->fidelity.limit, s->options.fidelity_limit);
+}
+
+// A cache with room for the context and one round's scratch rows.
+static hm_status open_cache(struct hm_session *s, size_t scratch, struct hm_error *err)
+{
+    size_t positions;
+    if (!hm_add_size(s->options.positions, scratch, &positions))
+        return hm_fail(err, HM_RANGE, "cache: expected positions that fit in memory, found %zu and %zu", s->options.positions,
+                       scratch);
+    if (s->cache && hm_cache_positions(s->cache) >= positions) return HM_OK;
+    hm_cache_close(s->cache);
+    s->cache = NULL;
+    return hm_cache_open(s->options.target, positions, &s->cache, err);
 }
 
 hm_status hm_session_open(const struct hm_session_options *options, struct hm_session **out, struct hm_error *err)
@@ -59,17 +80,22 @@ hm_status hm_session_open(const struct hm_session_options *options, struct hm_se
     struct hm_session *s = hm_calloc(1, sizeof *s);
     *out = NULL;
     if (!s) return hm_fail(err, HM_MEMORY, "out of memory for a decode");
-    s->options = *options;
-    if (!options->drafter) s->options.budget = 0;
     s->vocab = hm_model_info(options->target)->vocab;
     const struct hm_drafter *drafter = options->drafter;
-    struct hm_pool_options pool = {.width = options->width, .vocab = drafter ? drafter->vocab : 0,
+    const struct hm_acceptance *how = &options->acceptance;
+    hm_status rc = settle(s, options, err);
+    open_budget(s);
+    struct hm_pool_options pool = {.width = s->options.width, .vocab = drafter ? drafter->vocab : 0,
                                    .usable = drafter ? drafter->usable : 0, .ids = drafter ? drafter->ids : NULL,
-                                   .proposal = HM_PROPOSAL_TOPK};
-    hm_status rc = allocate(s, err);
-    if (!rc) rc = hm_cache_open(options->target, options->positions + s->options.budget + 1, &s->cache, err);
+                                   .proposal = how->kind >= HM_ACCEPT_STANDARD ? how->proposal : HM_PROPOSAL_TOPK,
+                                   .temperature = how->certify_temperature, .seed = how->seed};
+    if (drafter && drafter->tap_count) s->taps = (struct hm_taps){.layer = drafter->tap, .count = drafter->tap_count};
+    if (!rc) rc = allocate(s, err);
+    if (!rc) rc = open_cache(s, s->nodes_most, err);
     if (!rc) rc = hm_pool_init(&s->pool, &pool, err);
-    if (!rc) rc = hm_tree_init(&s->tree, s->options.budget, err);
+    if (!rc) rc = hm_tree_init(&s->tree, s->nodes_most - 1, err);
+    bool own_device = drafter && drafter->device && drafter->device != hm_model_device(options->target);
+    if (!rc && own_device && hm_session_wants_root(s) && !s->options.serial) rc = hm_beside_open(&s->beside, err);
     if (rc) hm_session_close(s);
     else *out = s;
     return rc;
@@ -78,251 +104,30 @@ hm_status hm_session_open(const struct hm_session_options *options, struct hm_se
 void hm_session_close(struct hm_session *s)
 {
     if (!s) return;
+    hm_beside_close(s->beside);
     hm_cache_close(s->cache);
     hm_pool_clear(&s->pool);
     hm_tree_clear(&s->tree);
+    hm_rational_clear(&s->fidelity.limit);
+    hm_rational_clear(&s->fidelity.reserve);
+    struct hm_device *device = hm_model_device(s->options.target);
+    if (s->taps.to.buffer) device->ops->release(device, s->taps.to.buffer);
     free(s->rows);
     free(s->draft_row);
+    free(s->first_logp);
     free(s->every);
+    free(s->token);
+    free(s->parent);
     free(s->path);
     free(s->children);
     free(s->decision);
+    free(s->pool_rows);
     free(s->piece);
     free(s->context);
     free(s);
 }
 
-// ---- rows
-
-// The draft's row after a node on the target's ids: ids the draft does not have are never proposed (-inf), ids the target
-// does not have are left out.
-static const float *draft_row(struct hm_session *s, size_t node, const char **why)
-{
-    *why = NULL;
-    if (!s->options.drafter) *why = "no drafter";
-    else if (s->pool.vocab == 0) *why = "no draft model";
-    else if (s->tree.row[node] < 0) *why = "not expanded";
-    if (*why) return NULL;
-    const float *row = s->pool.rows + (size_t)s->tree.row[node] * s->pool.vocab;
-    if (!s->draft_row) return row;
-    for (size_t i = 0; i < s->vocab; i++) s->draft_row[i] = i < s->pool.vocab ? row[i] : -INFINITY;
-    return s->draft_row;
-}
-
-// ---- emitting
-
-static hm_status show(struct hm_session *s, struct hm_error *err)
-{
-    if (!s->stop.show || !s->listener->text) return HM_OK;
-    return s->listener->text(s->listener->user, s->stop.held, s->stop.show, err);
-}
-
-// The text that a token completes, into event->text; *stopped when a stop string completes with it.
-static hm_status complete_text(struct hm_session *s, struct hm_step_event *event, bool *stopped, struct hm_error *err)
-{
-    size_t size = 0;
-    const uint8_t *bytes = NULL;
-    *stopped = false;
-    if (!s->options.tokenizer) return HM_OK;
-    bool special = hm_tokenizer_is_special(s->options.tokenizer, event->token);
-    if (!special) bytes = hm_tokenizer_bytes(s->options.tokenizer, event->token, &size);
-    void *grown = s->piece;
-    if (!hm_grow(&grown, &s->piece_capacity, HM_UTF8_ROOM(size), 1))
-        return hm_fail(err, HM_MEMORY, "out of memory for the text of a token");
-    s->piece = grown;
-    event->text = s->piece;
-    event->text_size = bytes ? hm_utf8_push(&s->utf8, bytes, size, s->piece) : 0;
-    hm_status rc = hm_stop_push(&s->stop, event->text, event->text_size, stopped, err);
-    return rc ? rc : show(s, err);
-}
-
-static bool is_eos(const struct hm_session *s, int32_t token)
-{
-    for (size_t i = 0; i < s->options.eos_count; i++)
-        if (s->options.eos[i] == token) return true;
-    return false;
-}
-
-static hm_status append(struct hm_session *s, int32_t token, struct hm_error *err)
-{
-    void *grown = s->context;
-    if (!hm_grow(&grown, &s->context_capacity, s->length + 1, sizeof *s->context))
-        return hm_fail(err, HM_MEMORY, "out of memory for a context of %zu tokens", s->length + 1);
-    s->context = grown;
-    s->context[s->length++] = token;
-    return HM_OK;
-}
-
-// Emits one token: context, text, stop conditions, the listener. event->stop says whether the sequence has ended.
-static hm_status emit(struct hm_session *s, struct hm_step_event *event, struct hm_error *err)
-{
-    bool stopped;
-    hm_status rc = append(s, event->token, err);
-    if (!rc) rc = complete_text(s, event, &stopped, err);
-    if (rc) return rc;
-    s->counts->tokens++;
-    if (is_eos(s, event->token)) event->stop = HM_STOP_EOS;
-    else if (stopped) event->stop = HM_STOP_STRING;
-    else if (event->t + 1 == s->max_tokens) event->stop = HM_STOP_LENGTH;
-    return s->listener->step ? s->listener->step(s->listener->user, event, err) : HM_OK;
-}
-
-// ---- one round
-
-static hm_status decide(struct hm_session *s, const float *row, uint32_t t, const int32_t *children, size_t child_count,
-                        struct hm_decision *out, struct hm_error *err)
-{
-    struct hm_accept_node node = {.target = row, .vocab = s->vocab, .sequence = s->sequence, .t = t,
-                                  .children = children, .child_count = child_count};
-    hm_status rc = hm_accept(&s->options.acceptance, NULL, &node, out, err);
-    char where[256];
-    if (rc) {
-        snprintf(where, sizeof where, "%.150s: row of token %u of sequence %u", hm_model_info(s->options.target)->name, t,
-                 s->sequence);
-        hm_fail_prefix(err, where);
-    }
-    return rc;
-}
-
-// Walks the tree from the root; fills path and decision, one entry per visited node. Returns how many in *visited.
-static hm_status traverse(struct hm_session *s, uint32_t t, size_t *visited, struct hm_error *err)
-{
-    size_t node = 0, n = 0;
-    for (;;) {
-        bool capped = s->options.cap && n >= s->options.cap;
-        size_t child_count = capped ? 0 : hm_tree_children(&s->tree, node, s->children);
-        struct hm_decision *d = &s->decision[n];
-        hm_status rc = decide(s, s->rows + node * s->vocab, t + (uint32_t)n, s->children, child_count, d, err);
-        if (rc) return rc;
-        s->path[n++] = (uint32_t)node;
-        if (d->child < 0) break;
-        d->child = hm_tree_child(&s->tree, node, d->token); // from an index among the children to a node index
-        node = (size_t)d->child;
-    }
-    *visited = n;
-    return HM_OK;
-}
-
-// Drafts a pool; near the end of the models' positions a shallower one, and at the very end none.
-static hm_status propose(struct hm_session *s, struct hm_error *err)
-{
-    struct hm_drafter *drafter = s->options.drafter;
-    hm_pool_reset(&s->pool);
-    size_t most = hm_model_info(s->options.target)->max_positions;
-    if (drafter && drafter->positions < most) most = drafter->positions;
-    if (drafter && s->length < most) { // the deepest node, at depth + 1, takes position length + depth
-        size_t depth = s->options.depth < most - s->length - 1 ? s->options.depth : most - s->length - 1;
-        hm_status rc = drafter->ops->propose(drafter, s->context, s->length, depth, &s->pool, err);
-        if (rc) return rc;
-    }
-    struct hm_selection_request request = {.how = s->options.selection, .budget = s->options.budget};
-    return hm_tree_select(&s->tree, s->context[s->length - 1], &s->pool, &request, err);
-}
-
-static hm_status verify(struct hm_session *s, struct hm_error *err)
-{
-    struct hm_pass pass = {.token = s->tree.token, .parent = s->tree.parent, .rows = s->tree.nodes,
-                           .logits_for = s->every, .logits_count = s->tree.nodes};
-    return hm_model_forward(s->options.target, s->cache, &pass, s->rows, err);
-}
-
-static hm_status emit_step(struct hm_session *s, uint32_t round, size_t i, struct hm_step_event *event,
-                           struct hm_error *err)
-{
-    size_t node = s->path[i];
-    const struct hm_decision *d = &s->decision[i];
-    *event = (struct hm_step_event){
-        .t = (uint32_t)(s->length - s->prompt),
-        .round = round,
-        .token = d->token,
-        .source = d->child >= 0 ? HM_TOKEN_ACCEPTED : HM_TOKEN_CONTINUATION,
-        .node = node,
-        .depth = s->tree.depth[node],
-        .child = d->child,
-        .support = d->support,
-        .children = s->children,
-        .child_count = hm_tree_children(&s->tree, node, s->children),
-        .target_row = s->rows + node * s->vocab,
-    };
-    event->draft_row = draft_row(s, node, &event->draft_why);
-    return emit(s, event, err);
-}
-
-// Reports the verified nodes that no emitted token was decided at; `emitted` of the visited ones were.
-static hm_status report_nodes(struct hm_session *s, uint32_t round, size_t emitted, struct hm_error *err)
-{
-    hm_status rc = HM_OK;
-    for (size_t node = 0; node < s->tree.nodes && !rc; node++) {
-        size_t at = 0;
-        while (at < emitted && s->path[at] != node) at++;
-        if (at < emitted) continue;
-        struct hm_node_event event = {.round = round, .node = node, .depth = s->tree.depth[node],
-                                      .children = s->children, .target_row = s->rows + node * s->vocab};
-        rc = hm_accept_support(&s->options.acceptance, event.target_row, s->vocab, &event.support, err);
-        event.child_count = hm_tree_children(&s->tree, node, s->children);
-        event.draft_row = draft_row(s, node, &event.draft_why);
-        if (!rc) rc = s->listener->node(s->listener->user, &event, err);
-    }
-    return rc;
-}
-
-// Counts what a round emitted: tokens beyond a cut are not there.
-static void count_round(struct hm_session *s, size_t emitted, size_t visited, const struct hm_round_event *event)
-{
-    struct hm_session_counts *c = s->counts;
-    size_t accepted = emitted < visited ? emitted : visited - 1; // the last visited node gives the continuation
-    c->rounds++;
-    c->accepted += accepted;
-    c->drafted += s->pool.count;
-    c->verified += s->tree.nodes - 1;
-    c->trees += s->tree.nodes > 1;
-    c->full += s->tree.nodes > 1 && accepted == hm_tree_depth(&s->tree);
-    size_t most = sizeof c->reached / sizeof c->reached[0];
-    for (size_t i = 0; i < accepted && i < most; i++) c->reached[i]++;
-    c->draft_seconds += event->draft_seconds;
-    c->verify_seconds += event->verify_seconds;
-}
-
-static hm_status run_round(struct hm_session *s, uint32_t round, enum hm_stop_reason *stop, struct hm_error *err)
-{
-    uint32_t t = (uint32_t)(s->length - s->prompt);
-    size_t visited = 0, emitted = 0;
-    double start = hm_now();
-    hm_status rc = propose(s, err);
-    double drafted = hm_now();
-    if (!rc) rc = verify(s, err);
-    double verified = hm_now();
-    if (!rc) rc = traverse(s, t, &visited, err);
-    if (rc) return rc;
-
-    struct hm_round_event event = {
-        .round = round, .t = t, .tree = &s->tree, .pool = s->pool.count, .first = -1, .accepted = visited - 1, .rows = s->rows,
-        .draft_seconds = drafted - start, .verify_seconds = verified - drafted};
-    if (s->listener->round) rc = s->listener->round(s->listener->user, &event, err);
-    struct hm_step_event step = {.stop = HM_STOP_NONE};
-    for (size_t i = 0; i < visited && !rc && step.stop == HM_STOP_NONE; i++, emitted++)
-        rc = emit_step(s, round, i, &step, err);
-    count_round(s, emitted, visited, &event);
-    if (!rc && s->listener->node) rc = report_nodes(s, round, emitted, err);
-    if (!rc) rc = hm_cache_commit(s->cache, s->path, visited, err);
-    *stop = step.stop;
-    return rc;
-}
-
 // ---- one sequence
-
-static hm_status emit_first(struct hm_session *s, enum hm_stop_reason *stop, struct hm_error *err)
-{
-    struct hm_decision d;
-    hm_status rc = decide(s, s->rows, 0, NULL, 0, &d, err);
-    if (rc) return rc;
-    struct hm_step_event event = {.round = -1, .token = d.token, .source = HM_TOKEN_PREFILL, .child = -1,
-                                  .support = d.support, .target_row = s->rows, .draft_why = "prefill"};
-    s->counts->prefills++;
-    rc = emit(s, &event, err);
-    *stop = event.stop;
-    return rc;
-}
 
 hm_status hm_session_check(const struct hm_session *s, size_t length, size_t max_tokens, struct hm_error *err)
 {
@@ -338,31 +143,55 @@ static hm_status begin(struct hm_session *s, uint32_t sequence, const int32_t *p
                        struct hm_error *err)
 {
     hm_status rc = hm_session_check(s, length, max_tokens, err);
+    if (!rc && s->listener->pool) rc = open_cache(s, s->pool_most + 1, err); // a pass over whole pools wants more of it
     if (rc) return rc;
     s->sequence = sequence;
     s->length = 0;
     s->prompt = length;
     s->max_tokens = max_tokens;
+    s->root_known = false;
     s->utf8 = (struct hm_utf8_stream){0};
     s->stop = (struct hm_stop){.strings = s->options.stop, .count = s->options.stop_count};
+    if (s->fidelity.kind) hm_budget_begin(&s->fidelity, max_tokens, s->options.budget, s->vocab);
     hm_cache_truncate(s->cache, 0);
     if (s->options.drafter) s->options.drafter->ops->restart(s->options.drafter);
-    for (size_t i = 0; i < length && !rc; i++) rc = append(s, prompt[i], err);
+    for (size_t i = 0; i < length && !rc; i++) rc = hm_session_append(s, prompt[i], err);
     return rc;
 }
 
-// Shows what the end of the text still held back.
-static hm_status finish_text(struct hm_session *s, struct hm_error *err)
+static void on_progress(void *user, size_t done, size_t total)
 {
-    char rest[4];
-    bool found = false;
-    size_t n = hm_utf8_flush(&s->utf8, rest);
-    hm_status rc = hm_stop_push(&s->stop, rest, n, &found, err);
-    if (!rc) rc = show(s, err);
-    if (!rc && !found) {
-        hm_stop_flush(&s->stop);
-        rc = show(s, err);
+    const struct hm_listener *l = ((struct hm_session *)user)->listener;
+    if (l->prefill) l->prefill(l->user, done, total);
+}
+
+static hm_status on_taps(void *user, size_t rows, struct hm_error *err)
+{
+    struct hm_session *s = user;
+    return hm_session_observe(s, s->every, rows, err);
+}
+
+static hm_status prefill(struct hm_session *s, struct hm_error *err)
+{
+    struct hm_prefill_watch watch = {.progress = on_progress, .user = s};
+    hm_status rc = hm_session_pass_room(s, HM_PREFILL_ROWS, err);
+    if (!rc && s->taps.count) {
+        watch.taps = &s->taps;
+        watch.tapped = on_taps;
     }
+    return rc ? rc : hm_model_prefill(s->options.target, s->cache, s->context, s->prompt, s->rows, &watch, err);
+}
+
+static hm_status emit_first(struct hm_session *s, enum hm_stop_reason *stop, struct hm_error *err)
+{
+    struct hm_decision d;
+    hm_status rc = hm_session_decide(s, -1, 0, NULL, 0, &d, err);
+    if (rc) return rc;
+    struct hm_step_event event = {.round = -1, .token = d.token, .source = HM_TOKEN_PREFILL, .child = -1,
+                                  .support = d.support, .target_row = s->rows, .draft_why = "prefill", .spent = d.spent};
+    s->counts->prefills++;
+    rc = hm_session_emit(s, &event, err);
+    *stop = event.stop;
     return rc;
 }
 
@@ -371,14 +200,13 @@ static hm_status run_sequence(struct hm_session *s, struct hm_error *err)
     enum hm_stop_reason stop = HM_STOP_NONE;
     const struct hm_listener *l = s->listener;
     double start = hm_now();
-    struct hm_prefill_watch watch = {.progress = l->prefill, .user = l->user};
-    hm_status rc = hm_model_prefill(s->options.target, s->cache, s->context, s->prompt, s->rows, &watch, err);
+    hm_status rc = prefill(s, err);
     s->counts->prefill_seconds += hm_now() - start;
     start = hm_now();
     if (!rc) rc = emit_first(s, &stop, err);
     for (uint32_t round = 0; !rc && stop == HM_STOP_NONE && !(l->interrupted && *l->interrupted); round++)
-        rc = run_round(s, round, &stop, err);
-    if (!rc && stop != HM_STOP_STRING) rc = finish_text(s, err);
+        rc = hm_session_round(s, round, &stop, err);
+    if (!rc && stop != HM_STOP_STRING) rc = hm_session_finish_text(s, err);
     s->counts->seconds += hm_now() - start;
     return rc;
 }

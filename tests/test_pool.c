@@ -84,11 +84,12 @@ static void trees_are_closed_and_best(void **state)
         struct hm_tree tree;
         size_t width = 1 + test_below(&random, MOST_WIDTH), depth = test_below(&random, MOST_DEPTH + 1);
         size_t budget = test_below(&random, 40);
-        assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = width}, NULL), HM_OK);
-        assert_int_equal(hm_tree_init(&tree, budget, NULL), HM_OK);
+        assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = width, .proposal = HM_PROPOSAL_TOPK}, NULL), HM_OK);
+        assert_int_equal(hm_tree_init(&tree, 0, NULL), HM_OK); // it grows
         fill(&pool, test_random(&random), depth);
         assert_true(pool.count <= width + depth * width * width);
-        assert_int_equal(hm_tree_select(&tree, 5, &pool, &everything, NULL), HM_OK);
+        struct hm_selection_request best = {.budget = budget};
+        assert_int_equal(hm_tree_select(&tree, 5, &pool, &best, NULL), HM_OK);
         check_tree(&tree, &pool, budget);
         // No candidate left out scores above one that was taken.
         double worst = 0;
@@ -106,11 +107,11 @@ static void width_one_is_a_chain(void **state)
     (void)state;
     struct hm_pool pool;
     struct hm_tree tree;
-    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 1}, NULL), HM_OK);
+    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 1, .proposal = HM_PROPOSAL_TOPK}, NULL), HM_OK);
     assert_int_equal(hm_tree_init(&tree, 3, NULL), HM_OK);
     fill(&pool, 14, 4);
     assert_int_equal(pool.count, 5);
-    assert_int_equal(hm_tree_select(&tree, 9, &pool, &everything, NULL), HM_OK);
+    assert_int_equal(hm_tree_select(&tree, 9, &pool, &(struct hm_selection_request){.budget = 3}, NULL), HM_OK);
     assert_int_equal(tree.nodes, 4);
     for (size_t i = 0; i < 4; i++) assert_int_equal(tree.parent[i], (int)i - 1);
     assert_int_equal(hm_tree_child(&tree, 0, tree.token[1]), 1);
@@ -127,7 +128,7 @@ static void no_finite_score_gives_a_root_only_tree(void **state)
     float row[VOCAB], logq[4];
     int32_t token[4];
     for (int i = 0; i < VOCAB; i++) row[i] = i == 7 ? NAN : 1;
-    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 4}, NULL), HM_OK);
+    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 4, .proposal = HM_PROPOSAL_TOPK}, NULL), HM_OK);
     assert_int_equal(hm_tree_init(&tree, 8, NULL), HM_OK);
     size_t n = hm_topk(row, VOCAB, 4, token, logq);
     assert_int_equal(hm_pool_add(&pool, -1, token, logq, n, NULL), HM_OK);
@@ -176,7 +177,7 @@ static void ngram_follows_the_longest_match(void **state)
     struct hm_pool pool;
     struct hm_tree tree;
     assert_int_equal(hm_drafter_open_ngram(&drafter, NULL), HM_OK);
-    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 2}, NULL), HM_OK);
+    assert_int_equal(hm_pool_init(&pool, &(struct hm_pool_options){.width = 2, .proposal = HM_PROPOSAL_TOPK}, NULL), HM_OK);
     assert_int_equal(hm_tree_init(&tree, 8, NULL), HM_OK);
     assert_int_equal(drafter->ops->propose(drafter, context, 14, 2, &pool, NULL), HM_OK);
     assert_int_equal(pool.candidate[0].token, 5);

@@ -226,7 +226,7 @@ static void relaxed_rules_follow_the_walk(void **state)
 {
     const struct models *m = *state;
     static const char *const rules[] = {"greedy", "additive:0.1", "multiplicative:0.3", "topm:3", "entropy:0.09,0.3",
-                                        "nucleus:0.9", "topk-delta:10,0.6"};
+                                        "regret:2", "topk-delta:10,0.6"};
     uint64_t random = test_seed("rules");
     size_t vocab = hm_model_info(m->target)->vocab, accepted = 0;
     for (size_t round = 0; round < test_count(14, 28, 700); round++) {
