@@ -56,9 +56,8 @@ static hm_status allocate(struct hm_session *s, struct hm_error *err)
 
 static void open_budget(struct hm_session *s)
 {
+    hm_budget_init(&s->fidelity);
     s->fidelity.kind = s->options.fidelity;
-    hm_rational_init(&s->fidelity.limit);
-    hm_rational_init(&s->fidelity.reserve);
     if (s->options.fidelity_limit) hm_rational_set(&s->fidelity.limit, s->options.fidelity_limit);
 }
 
@@ -108,8 +107,7 @@ void hm_session_close(struct hm_session *s)
     hm_cache_close(s->cache);
     hm_pool_clear(&s->pool);
     hm_tree_clear(&s->tree);
-    hm_rational_clear(&s->fidelity.limit);
-    hm_rational_clear(&s->fidelity.reserve);
+    hm_budget_clear(&s->fidelity);
     struct hm_device *device = hm_model_device(s->options.target);
     if (s->taps.to.buffer) device->ops->release(device, s->taps.to.buffer);
     free(s->rows);

@@ -47,7 +47,8 @@ static hm_status check_tree(const struct hm_session_options *o, struct hm_error 
 hm_status hm_session_legal(const struct hm_session_options *o, struct hm_error *err)
 {
     struct hm_budget budget = {.kind = o->fidelity};
-    if (o->fidelity_limit) budget.limit = *o->fidelity_limit; // borrowed for this check
+    if (o->fidelity && !o->fidelity_limit) return hm_fail(err, HM_USAGE, "a fidelity budget: expected a limit, found none");
+    if (o->fidelity) budget.limit = *o->fidelity_limit; // borrowed for this check
     hm_status rc = hm_acceptance_check(&o->acceptance, o->fidelity ? &budget : NULL, err);
     if (!rc && o->acceptance.kind != HM_ACCEPT_MATCH) rc = check_others(o, err);
     if (!rc) rc = check_tree(o, err);
