@@ -16,6 +16,7 @@ list(APPEND HALLMARK_SOURCES
   certify/draw.c
   certify/law.c
   certify/law_filter.c
+  certify/law_ladder.c
   certify/philox.c
   certify/restricted_filter.c
   certify/restricted_values.c
@@ -43,4 +44,5 @@ list(APPEND HALLMARK_SOURCES
   certify/rules/topm.c
   certify/speculative.c
   certify/speculative_exact.c
-  certify/speculative_filter.c)
+  certify/speculative_filter.c
+  certify/speculative_ratio.c)

@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-static hm_status check(const struct hm_row *p, const struct hm_row *q, const struct hm_proposals *proposals,
-                       struct hm_error *err)
+hm_status hm_proposals_check(const struct hm_row *p, const struct hm_row *q, const struct hm_proposals *proposals,
+                             struct hm_error *err)
 {
     bool iid = proposals->kind == HM_PROPOSAL_IID;
     if (proposals->count < 1 || proposals->count > INT32_MAX)
@@ -86,7 +86,7 @@ hm_status hm_speculate_with(struct hm_row *p, struct hm_row *q, const struct hm_
 {
     *accepted = -1;
     *token = -1;
-    hm_status status = check(p, q, proposals, err);
+    hm_status status = hm_proposals_check(p, q, proposals, err);
     struct hm_remainder left = {.p = p, .tried = proposals->token};
     if (proposals->kind == HM_PROPOSAL_IID) left.q = q;
     for (size_t j = 0; j < proposals->count && !status && *accepted < 0; j++) {

@@ -138,3 +138,20 @@ hm_status hm_exact_residual(const struct hm_remainder *left, uint64_t bits, int3
     *token = (int32_t)at.most; // a sum that equals the target does not pass it, and an open one counts as equal
     return at.most < left->p->vocab ? HM_OK : hm_fail(err, HM_RANGE, "residual draw: nothing is left at %d bits", HM_PRECISION_LAST);
 }
+
+hm_status hm_exact_share(const struct hm_remainder *left, size_t token, struct hm_ival *out, struct hm_error *err)
+{
+    bool done = false;
+    for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done; precision *= 2) {
+        struct exact x;
+        hm_status status = exact_set(&x, left, precision, err);
+        if (status) return status;
+        hm_weight(left->p->weights, token, &x.term);
+        hm_mpi_div(&x.term, &x.term, &x.total);
+        hm_mpi_clip_high(&x.term, 1);
+        *out = hm_mpi_ival(&x.term);
+        done = hm_mpi_narrow(&x.term);
+        exact_clear(&x);
+    }
+    return HM_OK;
+}

@@ -128,3 +128,10 @@ bool hm_filter_residual(const struct hm_remainder *left, uint64_t bits, int32_t 
     if (found) *token = (int32_t)position;
     return hm_filter_count(left->p, found);
 }
+
+struct hm_ival hm_filter_share(const struct hm_remainder *left, size_t token)
+{
+    if (!is_ready(left)) return (struct hm_ival){0, 1};
+    struct hm_ival whole = left->rejected ? left->total : left->p->filter.total;
+    return hm_ival_min(hm_ival_div(hm_filter_weight(left->p, token), whole), hm_ival_point(1));
+}

@@ -15,6 +15,10 @@ struct hm_numbers {
 hm_status hm_speculate_with(struct hm_row *p, struct hm_row *q, const struct hm_proposals *proposals,
                             const struct hm_numbers *numbers, int64_t *accepted, int32_t *token, struct hm_error *err);
 
+// Are these proposals that p and q can have?
+hm_status hm_proposals_check(const struct hm_row *p, const struct hm_row *q, const struct hm_proposals *proposals,
+                             struct hm_error *err);
+
 // What is left of p after `rejected` rejections, unnormalised, in units of p's weights w: (w_i - a v_i)^+ with
 // a = c W_p/W_q and v the weights of q (iid), or w_i without the tokens tried (point masses).
 struct hm_remainder {
@@ -34,8 +38,12 @@ enum hm_verdict hm_filter_coin(const struct hm_remainder *left, size_t token, ui
 // The least id i at which the running sum of what is left passes u times the whole.
 bool hm_filter_residual(const struct hm_remainder *left, uint64_t bits, int32_t *token);
 
+// What share the token has of what point masses left, however wide.
+struct hm_ival hm_filter_share(const struct hm_remainder *left, size_t token);
+
 // The same by MPFR: rejected, and not passed, is what 4096 bits leave open.
 hm_status hm_exact_coin(const struct hm_remainder *left, size_t token, uint64_t bits, bool *accepted, struct hm_error *err);
 hm_status hm_exact_residual(const struct hm_remainder *left, uint64_t bits, int32_t *token, struct hm_error *err);
+hm_status hm_exact_share(const struct hm_remainder *left, size_t token, struct hm_ival *out, struct hm_error *err); // narrow
 
 #endif
