@@ -39,7 +39,8 @@ struct hm_drafter_ops {
     // (row r at taps.offset + r * tap_count * hidden), which may be overwritten afterwards. Called by the thread of the
     // session, never during a `propose`: after each chunk of a prefill, after a separate pass for the root's row, and after
     // each round's commit. At a `propose` the taps of all tokens before the root have been seen; the root's own as well where
-    // the round before was covered (its row was kept), else they come after it, so they wait for the token that follows.
+    // the round before was covered (its row was kept), else they come after it, so they wait for the token that follows. No longer once the context has
+    // `positions` tokens.
     hm_status (*observe)(struct hm_drafter *, struct hm_view taps, const uint32_t *row, size_t count, struct hm_error *err);
     void (*restart)(struct hm_drafter *);
     void (*close)(struct hm_drafter *);

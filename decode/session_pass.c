@@ -196,7 +196,7 @@ out:
 hm_status hm_session_observe(struct hm_session *s, const uint32_t *row, size_t count, struct hm_error *err)
 {
     struct hm_drafter *drafter = s->options.drafter;
-    if (!s->taps.count || count == 0) return HM_OK;
+    if (!s->taps.count || count == 0 || s->length >= drafter->positions) return HM_OK; // it is not asked again
     return drafter->ops->observe(drafter, s->taps.to, row, count, err);
 }
 
