@@ -3,13 +3,17 @@ list(APPEND HALLMARK_SOURCES
   certify/check/certify.c
   certify/check/check.c
   certify/check/claim.c
+  certify/check/coin.c
   certify/check/dist.c
+  certify/check/emitted.c
   certify/check/fixed.c
+  certify/check/flat.c
   certify/check/header.c
   certify/check/interval.c
   certify/check/jobs.c
   certify/check/json.c
   certify/check/known.c
+  certify/check/ladder.c
   certify/check/law.c
   certify/check/level.c
   certify/check/margin.c

@@ -168,10 +168,10 @@ void ck_sum_moment(const struct ck_dist *d, size_t from, size_t to, struct iv *s
     iv_clears(t, 2);
 }
 
-void ck_sum_ids(const struct ck_dist *d, size_t ids, size_t support, struct iv *sum)
+void ck_sum_ids(const struct ck_dist *d, size_t ids, const struct ck_part *part, struct iv *sum)
 {
     const struct ck_row *r = d->row;
-    size_t end = support < r->finite ? support : r->finite, n = 0;
+    size_t end = part->support < r->finite ? part->support : r->finite, n = 0;
     iv_point(sum, 0);
     if (d->weight) {
         ck_u128 total = 0;
@@ -180,12 +180,20 @@ void ck_sum_ids(const struct ck_dist *d, size_t ids, size_t support, struct iv *
             total += d->weight[r->class_of[i]];
             n += r->class_of[i] > 0; // the first class is exactly 1
         }
+        for (size_t j = 0; j < part->count; j++) {
+            size_t i = part->without[j];
+            if (i >= ids || r->rank[i] >= end) continue;
+            total -= d->weight[r->class_of[i]];
+            n -= r->class_of[i] > 0;
+        }
         ck_between(total, n, sum);
         return;
     }
     uint32_t *counts = room_for(r->classes + 1, sizeof *counts);
     for (size_t i = 0; i < ids; i++)
         if (r->rank[i] < end) counts[r->class_of[i]]++;
+    for (size_t j = 0; j < part->count; j++)
+        if (part->without[j] < ids && r->rank[part->without[j]] < end) counts[r->class_of[part->without[j]]]--;
     struct iv t;
     iv_inits(&t, 1, mpfr_get_prec(sum->lo));
     for (size_t c = 0; c < r->classes; c++) {

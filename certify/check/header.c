@@ -40,9 +40,34 @@ static void rules(struct ck *c, struct ck_header *h, const cJSON *line)
     }
     const char *acceptance = ck_text(c, line, "acceptance");
     h->match = strcmp(acceptance, "match") == 0;
-    h->acceptance_made = !h->match;
-    if (!h->match && !ck_rule_parse(acceptance, &h->acceptance))
-        ck_unreadable(c, "acceptance", "expected match or a rule, found \"%.40s\"", acceptance);
+    h->standard = strcmp(acceptance, "standard") == 0;
+    h->acceptance_made = !h->match && !h->standard;
+    if (h->acceptance_made && !ck_rule_parse(acceptance, &h->acceptance))
+        ck_unreadable(c, "acceptance", "expected match, standard or a rule, found \"%.40s\"", acceptance);
+    h->nucleus = h->acceptance_made && h->acceptance.kind == CK_NUCLEUS;
+    h->stochastic = h->standard || h->nucleus;
+}
+
+static void fidelity(struct ck *c, struct ck_header *h, const cJSON *line)
+{
+    const cJSON *budget = cJSON_GetObjectItemCaseSensitive(line, "budget");
+    if (!budget || cJSON_IsNull(budget)) return;
+    budget = ck_object(c, line, "budget");
+    const char *kind = ck_text(c, budget, "kind");
+    h->budget_kind = strcmp(kind, "tv") == 0       ? CK_TV_BUDGET
+                     : strcmp(kind, "regret") == 0 ? CK_REGRET_BUDGET
+                                                   : CK_NO_BUDGET;
+    if (h->budget_kind == CK_NO_BUDGET) ck_unreadable(c, "kind", "expected tv or regret, found \"%.40s\"", kind);
+    rational(c, budget, "limit", h->limit);
+}
+
+static void proposal(struct ck *c, struct ck_header *h, const cJSON *line)
+{
+    const char *word = ck_text(c, line, "proposal");
+    h->iid = strcmp(word, "iid") == 0;
+    h->no_proposal = strcmp(word, "none") == 0;
+    if (!h->iid && !h->no_proposal && strcmp(word, "topk") != 0)
+        ck_unreadable(c, "proposal", "expected topk, iid or none, found \"%.40s\"", word);
 }
 
 static void shard_patterns(struct ck *c, struct ck_header *h, const cJSON *line)
@@ -61,6 +86,35 @@ static void shard_patterns(struct ck *c, struct ck_header *h, const cJSON *line)
     }
 }
 
+// A number in words, or -1.
+static int64_t count_of(const char *digits)
+{
+    size_t n = strlen(digits);
+    if (n == 0 || n > 10 || strspn(digits, "0123456789") != n) return -1;
+    int64_t count = strtoll(digits, NULL, 10);
+    return count > 1 << 30 ? -1 : count;
+}
+
+static void selection(struct ck *c, struct ck_header *h, const cJSON *decoder)
+{
+    static const struct {
+        const char *word;
+        enum ck_first first;
+    } words[] = {{"draft", CK_NEVER_FIRST},
+                 {"root", CK_NEVER_FIRST},
+                 {"root-draw", CK_ALWAYS_FIRST},
+                 {"pearl", CK_ALWAYS_FIRST},
+                 {"covering", CK_SOMETIMES_FIRST}};
+    const char *said = ck_text(c, decoder, "selection");
+    size_t i = 0, count = sizeof words / sizeof words[0];
+    while (i < count && strcmp(words[i].word, said) != 0) i++;
+    if (i == count)
+        ck_unreadable(c, "selection", "expected draft, root, root-draw, pearl or covering, found \"%.40s\"", said);
+    else
+        h->first = words[i].first;
+    h->by_draft = i == 0;
+}
+
 static void decoder(struct ck *c, struct ck_header *h, const cJSON *line)
 {
     const cJSON *d = ck_get(c, line, "decoder");
@@ -69,13 +123,18 @@ static void decoder(struct ck *c, struct ck_header *h, const cJSON *line)
     if (h->audit) return;
     d = ck_object(c, line, "decoder");
     h->budget = ck_int(c, d, "budget", 0);
+    selection(c, h, d);
     const char *traversal = ck_text(c, d, "traversal");
-    char *end = NULL;
-    if (strcmp(traversal, "exhaustive") == 0) return;
-    if (strncmp(traversal, "cap:", 4) == 0 && strspn(traversal + 4, "0123456789") == strlen(traversal + 4))
-        h->cap = strtoll(traversal + 4, &end, 10);
-    if (!end || *end || end == traversal + 4 || h->cap > 1 << 30)
-        ck_unreadable(c, "traversal", "expected exhaustive or cap:N, found \"%.40s\"", traversal);
+    h->leaf_stop = strcmp(traversal, "leaf-stop") == 0;
+    if (strncmp(traversal, "cap:", 4) == 0) h->cap = count_of(traversal + 4);
+    if (strcmp(traversal, "exhaustive") != 0 && !h->leaf_stop && h->cap < 0)
+        ck_unreadable(c, "traversal", "expected exhaustive, cap:N or leaf-stop, found \"%.40s\"", traversal);
+    h->score = ck_has(d, "score");
+    const char *score = h->score ? ck_text(c, d, "score") : "";
+    bool all = strcmp(score, "frontier:all") == 0;
+    if (h->score && !all && !(strncmp(score, "top:", 4) == 0 && count_of(score + 4) >= 0) &&
+        !(strncmp(score, "frontier:", 9) == 0 && count_of(score + 9) >= 0))
+        ck_unreadable(c, "score", "expected top:M or frontier:E, found \"%.40s\"", score);
 }
 
 static void models(struct ck *c, struct ck_header *h, const cJSON *line)
@@ -147,10 +206,31 @@ static void audit(struct ck *c, const struct ck_header *h)
         if (h->m[i] == 0) ck_refute(c, "m", "expected integers in an audit, found tree");
 }
 
+// Which parts go together: docs/log.md "Header".
+static void combinations(struct ck *c, const struct ck_header *h)
+{
+    if (c->out.failed) return;
+    if (h->stochastic && h->greedy) ck_refute(c, "temperature", "expected more than 0 with standard and nucleus");
+    if (h->stochastic && !h->same_temperature)
+        ck_refute(c, "certify_temperature", "expected the temperature with standard and nucleus");
+    if (h->stochastic && (h->top_k != 0 || mpq_cmp_ui(h->top_p, 1, 1) != 0))
+        ck_refute(c, "processors", "expected none with standard and nucleus");
+    if (h->iid && !h->stochastic) ck_refute(c, "proposal", "expected iid with standard and nucleus only");
+    if (h->iid && !h->has_draft) ck_refute(c, "proposal", "expected iid with a draft only");
+    if (!h->match && !h->by_draft) ck_refute(c, "selection", "expected draft where the acceptance is not match");
+    if (!h->match && h->leaf_stop)
+        ck_refute(c, "traversal", "expected exhaustive or cap:N where the acceptance is not match");
+    if (!h->match && h->score) ck_refute(c, "score", "expected none where the acceptance is not match");
+    if (h->first == CK_SOMETIMES_FIRST && !h->leaf_stop) ck_refute(c, "traversal", "expected leaf-stop with covering");
+    if (h->budget_kind == CK_TV_BUDGET && !h->nucleus) ck_refute(c, "budget", "expected tv with nucleus only");
+    if (h->budget_kind == CK_REGRET_BUDGET && (h->match || h->stochastic || !h->greedy))
+        ck_refute(c, "budget", "expected regret with a deterministic rule at temperature 0 only");
+}
+
 void ck_header(struct ck *c, struct ck_header *h, const cJSON *line)
 {
     mpq_t temperature, certify;
-    mpq_inits(temperature, certify, h->top_p, h->inverse_claim, h->inverse_draw, NULL);
+    mpq_inits(temperature, certify, h->top_p, h->inverse_claim, h->inverse_draw, h->limit, NULL);
     h->ready = true;
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(line, "hallmark");
     if (!cJSON_IsNumber(version) || version->valuedouble != 1 || strcmp(ck_text(c, line, "kind"), "header") != 0)
@@ -171,8 +251,8 @@ void ck_header(struct ck *c, struct ck_header *h, const cJSON *line)
         ck_unreadable(c, "certify_temperature", "expected 1/%d at least", COLDEST);
     if (!c->out.failed && mpq_sgn(temperature) != 0 && mpq_cmp_ui(temperature, 1, COLDEST) < 0)
         ck_unreadable(c, "temperature", "expected 0, or 1/%d at least", COLDEST);
-    const cJSON *budget = ck_get(c, line, "budget");
-    if (budget && !cJSON_IsNull(budget)) ck_unreadable(c, "budget", "expected null, found %s", ck_show(budget));
+    proposal(c, h, line);
+    fidelity(c, h, line);
     const char *rng = ck_text(c, line, "rng"), *nodes = ck_text(c, line, "nodes");
     if (strcmp(rng, "philox4x32-10") != 0) ck_unreadable(c, "rng", "expected philox4x32-10, found \"%.40s\"", rng);
     h->top = ck_int(c, line, "top", 0);
@@ -190,6 +270,7 @@ void ck_header(struct ck *c, struct ck_header *h, const cJSON *line)
         h->same_temperature = mpq_equal(temperature, certify) != 0;
     }
     audit(c, h);
+    combinations(c, h);
     mpq_clears(temperature, certify, NULL);
 }
 
@@ -199,5 +280,5 @@ void ck_header_clear(struct ck_header *h)
     for (int i = 0; i < h->rules_made; i++) ck_rule_clear(&h->rules[i]);
     for (int i = 0; i < h->powers_made; i++) ck_power_clear(&h->powers[i]);
     if (h->acceptance_made) ck_rule_clear(&h->acceptance);
-    mpq_clears(h->top_p, h->inverse_claim, h->inverse_draw, NULL);
+    mpq_clears(h->top_p, h->inverse_claim, h->inverse_draw, h->limit, NULL);
 }

@@ -287,6 +287,13 @@ double ck_real(struct ck *c, const cJSON *v, const char *field)
     return x;
 }
 
+double ck_peek_real(const cJSON *object, const char *key)
+{
+    double x;
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(v) && hex_float(v->valuestring, &x) ? x : 0;
+}
+
 static bool ends_of(struct ck *c, const cJSON *object, const char *key, double ends[2])
 {
     const cJSON *v = ck_array(c, object, key);

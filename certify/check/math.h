@@ -45,11 +45,23 @@ struct ck_pair { // what two rows say of each other
     struct iv v[CK_PAIRS]; // KL(p||q), KL(q||p), TV(p,q), sum min(p,q)
 };
 
-struct ck_law { // the law of m independent proposals: accept and e
-    bool ready, made, known;
+struct ck_sums { // of some tokens by falling p/q: the weights of p and of q before one
+    ck_i128 gap; // its depth in q less that in p
+    ck_u128 p, q;
+};
+struct ck_rung { // after some rejections (theory.md §5): the residual is (p - c q)^+ / z; none was accepted with
+    struct iv c, z, left, looked; // probability `left`; `looked` at so many, on average, before
+};
+struct ck_ladder { // what m independent proposals leave, the first k of the order accepted surely
+    bool ready, known, sorted, split;
     int level;
-    size_t k, m;
-    struct iv v[2];
+    size_t k, m, made, split_k;
+    struct ck_rung *rung; // [made], m + 1 in use
+    bool exact;           // e of uniform rows
+    struct iv e;
+    size_t inside, present; // level 0: tokens of A, and all, that p or q has
+    uint32_t *by_ratio;     // [present] by falling p/q
+    struct ck_sums *sums;   // [present + 2] of A, then of the others, each closed by a total
 };
 
 struct ck_math {
@@ -60,7 +72,7 @@ struct ck_math {
     int first_level; // 0 where fixed point can hold both rows
     struct ck_dist dist[3][CK_LEVELS];
     struct ck_pair pair[CK_LEVELS];
-    struct ck_law law;
+    struct ck_ladder ladder;
     uint32_t *scratch; // [6 vocab]
 };
 
@@ -108,7 +120,12 @@ void ck_class_weight(const struct ck_dist *d, size_t class, struct iv *e);
 void ck_class_z(const struct ck_dist *d, size_t class, struct iv *z);                 // (l - l_first)/T, finite logits
 void ck_sum_order(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);   // over positions
 void ck_sum_moment(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);  // of E ln E
-void ck_sum_ids(const struct ck_dist *d, size_t ids, size_t support, struct iv *sum); // below an id, in the support
+struct ck_part { // tokens: the first `support` of the order, but for `without`, which are different
+    size_t support;
+    const uint32_t *without; // [count]
+    size_t count;
+};
+void ck_sum_ids(const struct ck_dist *d, size_t ids, const struct ck_part *part, struct iv *sum); // those below an id
 struct ck_run { // tokens of one class among positions
     size_t from, count, class;
 };
@@ -129,8 +146,30 @@ struct ck_cut {
 };
 bool ck_find_cut(const struct ck_dist *p, const struct ck_dist *q, const struct iv *log_c, struct ck_cut *out);
 
-// law.c: §5. The chance that a proposal is accepted, and the total variation between the law of the token and p.
-ck_quantity ck_iid_accept, ck_iid_e, ck_topk_accept, ck_topk_e;
+// ladder.c: §5. NULL: this level cannot say.
+const struct ck_ladder *ck_ladder(struct ck_math *math, int level, size_t k, size_t m);
+const struct ck_ladder *ck_any_ladder(struct ck_math *math, int level, size_t m); // for c and z: k is all one to them
+bool ck_excess(struct ck_math *math, int level, bool inside, size_t k, const struct iv *c, bool of_p,
+               struct iv *out); // sum over A, or the others, of (p - c q)^+ (of_p) or of (c q - p)^+
+void ck_ladder_clear(struct ck_ladder *ladder);
+// flat.c: two uniform rows in rationals. c and z after j rejections; false when the rows are not uniform.
+bool ck_flat_rung(struct ck_math *math, size_t j, mpq_t c, mpq_t z);
+bool ck_flat_ladder(struct ck_math *math, struct ck_ladder *ladder, bool within); // rungs and e
+
+// law.c: §5. The chance that a proposal is accepted, the total variation between the law of the token and p, and
+// p(token) over that law's.
+ck_quantity ck_iid_accept, ck_iid_e, ck_iid_ratio, ck_topk_accept, ck_topk_e, ck_topk_ratio;
+
+// coin.c: docs/log.md "Random numbers", "The walk". Numbers are of 53 bits. Counter: sequence, t, purpose, child.
+uint64_t ck_random(uint64_t seed, const uint32_t counter[4]);
+// Proposal j + 1 at this token: is it accepted?  Of point
+// masses, `tried` were refused before; of draws, j were.
+enum answer ck_coin_point(struct ck_math *math, const uint32_t *tried, size_t j, size_t token, uint64_t bits);
+enum answer ck_coin_draw(struct ck_math *math, size_t m, size_t j, size_t token, uint64_t bits);
+// Is the token the draw from these tokens of a row; from what m draws, all refused, leave of p?
+enum answer ck_is_draw(struct ck_math *math, enum ck_which which, size_t token, const struct ck_part *part,
+                       uint64_t bits);
+enum answer ck_is_residual(struct ck_math *math, size_t m, size_t token, uint64_t bits);
 
 // level.c; 1 <= k and k + m <= vocab
 ck_quantity ck_level_f, ck_level_r, ck_klf, ck_klr, ck_tv; // §2

@@ -52,6 +52,7 @@ static void read_sequence(struct ck_reader *r, const cJSON *line)
     cJSON_ArrayForEach(v, eos) s->eos[s->eos_count++] = ck_integer(c, v, "eos", 0);
     s->has_stop_strings = cJSON_GetArraySize(strings) > 0;
     c->at.t = c->at.round = 0;
+    c->at.spent = 0;
     c->at.finished = false;
     c->at.where = CK_AT_PREFILL;
     r->sequences++;
@@ -77,16 +78,14 @@ static void submit_record(struct ck_reader *r, cJSON *line, enum ck_record recor
 }
 
 // The walk after a step, by its own words.
-static void move_on(struct ck_reader *r, int64_t token, bool accepted, bool finished)
+static void move_on(struct ck_reader *r, int64_t token, bool accepted, bool finished, double spent)
 {
     struct ck *c = &r->c;
     struct ck_tree *tree = c->at.tree;
     int64_t child = -1;
     if (c->at.where == CK_IN_ROUND) {
-        int node = c->at.node, next = -1;
+        int node = c->at.node, next = accepted ? ck_carrier(tree, node, token) : -1;
         tree->visited[node] = true;
-        for (int i = 1; accepted && i < tree->count; i++)
-            if (tree->parent[i] == node && tree->token[i] == token) next = i;
         if (next >= 0) tree->accepted = ++c->at.accepted;
         child = next;
         tree->cut = finished && next >= 0;
@@ -96,6 +95,7 @@ static void move_on(struct ck_reader *r, int64_t token, bool accepted, bool fini
     }
     c->at.finished = finished;
     c->at.last_token = token;
+    c->at.spent = spent;
     c->at.t++;
     r->steps++;
     if (r->options.replay && !r->decided) ck_replay_emitted(c, r->options.replay, token, child);
@@ -116,8 +116,9 @@ static void read_step(struct ck_reader *r, cJSON *line, size_t size)
     bool accepted = cJSON_IsString(source) && strcmp(source->valuestring, "accepted") == 0;
     bool finished = ck_has(line, "finish");
     int64_t token = ck_peek(line, "token");
+    double spent = ck_peek_real(line, "spent");
     submit_record(r, line, CK_STEP, size);
-    move_on(r, token, accepted, finished);
+    move_on(r, token, accepted, finished, spent);
 }
 
 static void read_node_record(struct ck_reader *r, cJSON *line, size_t size)

@@ -33,6 +33,14 @@ void ck_prove(struct ck *c, const cJSON *record, const char *key, ck_quantity *q
     ck_prove_in(c, &c->math, record, key, quantity, ask, rows, ends);
 }
 
+void ck_prove_share(struct ck *c, const cJSON *record, const char *key, ck_quantity *quantity, const struct ck_ask *ask,
+                    bool rows, double ends[2])
+{
+    ck_prove(c, record, key, quantity, ask, rows, ends);
+    if (!c->out.failed && (ends[1] < 0 || ends[0] > 1))
+        ck_refute(c, key, "expected a probability, found [%a, %a]", ends[0], ends[1]);
+}
+
 // [id, logit] against a position of the order. Returns the id.
 int64_t ck_entry(struct ck *c, const cJSON *v, const char *field, bool rows, size_t position, float *logit)
 {
@@ -147,10 +155,15 @@ static void check_pair(struct ck *c, const cJSON *record, struct ck_node *node)
     }
     if (!node->draft_known)
         ck_expect_absent(c, record, "standard_accept", "there is no draft row");
-    else if (ck_has(record, "standard_accept")) {
-        ck_prove(c, record, "standard_accept", ck_min_pq, &ask, node->target && node->draft, ends);
-        if (!c->out.failed && (ends[1] < 0 || ends[0] > 1))
-            ck_refute(c, "standard_accept", "expected a probability, found [%a, %a]", ends[0], ends[1]);
+    else if (ck_has(record, "standard_accept"))
+        ck_prove_share(c, record, "standard_accept", ck_min_pq, &ask, node->target && node->draft, ends);
+    if (!node->draft_known || !c->header->nucleus)
+        ck_expect_absent(c, record, "nucleus_excess",
+                         c->header->nucleus ? "there is no draft row" : "acceptance is not nucleus");
+    else if (ck_has(record, "nucleus_excess") && !c->out.failed) {
+        bool known = ck_size_nucleus(c, node) && node->draft;
+        const struct ck_ask one = {.k = node->sure, .m = 1};
+        ck_prove_share(c, record, "nucleus_excess", ck_iid_e, &one, known, ends);
     }
     check_divergences(c, record, node);
 }
@@ -165,37 +178,15 @@ static void check_quantities(struct ck *c, const cJSON *record, struct ck_node *
     if (!c->out.failed && (ends[1] < 0 || ends[0] > log((double)c->header->vocab) * (1 + 0x1p-40)))
         ck_refute(c, "entropy", "expected at most the logarithm of the vocabulary, found [%a, %a]", ends[0], ends[1]);
     check_pair(c, record, node);
-    if (c->header->match) ck_expect_absent(c, record, "regret", "acceptance is match");
-    if (node->record == CK_STEP && !c->header->match)
+    bool ruled = !c->header->match && !c->header->standard;
+    if (!ruled) ck_expect_absent(c, record, "regret", c->header->match ? "acceptance is match" : "acceptance is standard");
+    if (node->record == CK_STEP && ruled)
         ck_prove(c, record, "regret", ck_regret, &ask, node->target, ends);
-}
-
-// The law of the token given the past: an accepted one was certain, every other one was drawn from p.
-static void check_law(struct ck *c, const cJSON *line, const struct ck_node *node, int64_t support)
-{
-    static const char *const names[2] = {"e", "ratio"};
-    static ck_quantity *const quantities[2] = {ck_not_chosen, ck_chosen};
-    struct ck_ask ask = {.token = (size_t)node->token, .k = (size_t)support};
-    double ends[2];
-    if (c->header->match || c->header->greedy) {
-        ck_expect_absent(c, line, "e ratio", c->header->match ? "acceptance is match" : "the temperature is 0");
-        return;
-    }
-    bool accepted = strcmp(ck_text(c, line, "source"), "accepted") == 0;
-    for (int i = 0; i < 2 && !c->out.failed; i++) {
-        if (!ck_has(line, names[i])) continue;
-        if (accepted)
-            ck_prove(c, line, names[i], quantities[i], &ask, node->target, ends);
-        else if (ck_interval(c, line, names[i], ends) && (ends[0] != i || ends[1] != i))
-            ck_refute(c, names[i], "expected exactly %d of a token that was drawn, found [%a, %a]", i, ends[0],
-                      ends[1]);
-    }
 }
 
 // The rows of a record and what they claim.
 static void read_node(struct ck *c, const cJSON *line, struct ck_node *node)
 {
-    int64_t token;
     enum ck_reference target = ck_load_row(c, line, "row", CK_TARGET),
                       draft = ck_load_row(c, line, "draft_row", CK_DRAFT);
     node->target = target == CK_ROW;
@@ -204,8 +195,11 @@ static void read_node(struct ck *c, const cJSON *line, struct ck_node *node)
     node->draft_known =
         node->draft || (draft == CK_ABSENT_ROW &&
                         (ck_has(reference, "sha256") || ck_has(reference, "shard") || ck_has(line, "kl_pq")));
-    for (int i = 1; node->node >= 0 && i < c->at.tree->count; i++)
-        if (ck_child_token(c, node, i, &token)) node->children[node->child_count++] = (uint32_t)token;
+    for (int i = 1; node->node >= 0 && i < c->at.tree->walked; i++) {
+        if (c->at.tree->parent[i] != node->node) continue;
+        node->child[node->child_count] = i;
+        node->children[node->child_count++] = (uint32_t)c->at.tree->token[i];
+    }
     node->why = draft == CK_ROW || ck_has(reference, "shard") || c->out.failed ? "" : ck_text(c, reference, "why");
     if (*node->why) check_why(c, node);
     if (!c->out.failed && node->draft_known && !c->header->has_draft)
@@ -233,8 +227,12 @@ static void check_step(struct ck *c, const cJSON *line, struct ck_node *node)
     int64_t support = 0;
     ck_step_place(c, line, node);
     if (!c->out.failed) read_node(c, line, node);
+    node->looked = node->child_count > 0 && (c->header->cap < 0 || c->at.accepted < c->header->cap);
     if (!c->out.failed) ck_support(c, line, node, &support);
-    if (!c->out.failed) check_law(c, line, node, support);
+    if (!c->out.failed) ck_proposals(c, node);
+    if (!c->out.failed) ck_best(c, node);
+    if (!c->out.failed) ck_budget(c, line, node);
+    if (!c->out.failed) ck_emitted(c, line, node, support);
     if (!c->out.failed) ck_choices(c, node, support);
     if (!c->out.failed) ck_walk(c, line, node, support);
     if (!c->out.failed) check_finish(c, line, node->token);
@@ -248,9 +246,13 @@ static void check_node(struct ck *c, const cJSON *line, struct ck_node *node)
     ck_expect_int(c, line, "round", c->at.tree->number);
     ck_expect_int(c, line, "node", node->node);
     ck_expect_int(c, line, "depth", c->at.tree->depth[node->node]);
-    ck_expect_absent(c, line, "t token source child regret finish text e ratio", "a node emits no token");
+    ck_expect_absent(c, line,
+                     "t token source child regret accept accept_standard relaxed charge spent e ratio finish text",
+                     "a node emits no token");
     if (!c->out.failed) read_node(c, line, node);
     if (!c->out.failed) ck_support(c, line, node, &support);
+    if (!c->out.failed) ck_proposals(c, node);
+    if (!c->out.failed) ck_best(c, node);
     if (!c->out.failed) ck_choices(c, node, support);
 }
 
@@ -263,7 +265,9 @@ static void check_row(struct ck *c, const cJSON *line, struct ck_node *node)
     if (ck_has(line, "token")) node->token = ck_int(c, line, "token", 0);
     if (node->token >= c->header->vocab)
         ck_refute(c, "token", "expected an id below the vocabulary, found %lld", (long long)node->token);
-    ck_expect_absent(c, line, "sequence t round source node depth child support regret finish text e ratio",
+    ck_expect_absent(c, line,
+                     "sequence t round source node depth child support regret nucleus_excess accept accept_standard "
+                     "relaxed charge spent finish text e ratio",
                      "a row is no step");
     if (!c->out.failed) read_node(c, line, node);
 }
@@ -273,7 +277,8 @@ void ck_check_record(struct ck *c, const cJSON *line, enum ck_record record)
     struct ck_node node = {.record = record, .token = -1};
     size_t most = c->at.tree ? (size_t)c->at.tree->count : 1;
     node.children = calloc(most, sizeof *node.children);
-    if (!node.children)
+    node.child = calloc(most, sizeof *node.child);
+    if (!node.children || !node.child)
         ck_unreadable(c, "kind", "out of memory");
     else if (record == CK_STEP)
         check_step(c, line, &node);
@@ -282,4 +287,5 @@ void ck_check_record(struct ck *c, const cJSON *line, enum ck_record record)
     else
         check_row(c, line, &node);
     free(node.children);
+    free(node.child);
 }

@@ -60,7 +60,7 @@ void ck_math_clear(struct ck_math *m)
         for (int w = 0; w < 3; w++) forget(&m->dist[w][i]);
         forget_pair(&m->pair[i]);
     }
-    if (m->law.made) iv_clears(m->law.v, 2);
+    ck_ladder_clear(&m->ladder);
     for (int i = 0; i < 2; i++) {
         struct ck_row *r = &m->row[i];
         free(r->logit);
@@ -141,7 +141,7 @@ void ck_math_new_row(struct ck_math *m, enum ck_which which)
     for (size_t i = 0; i < m->vocab; i++) r->rank[r->order[i]] = (uint32_t)i;
     find_classes(r, m->vocab);
     m->first_level = m->row[0].regular && m->row[1].regular ? 0 : 1;
-    m->same_known = m->law.ready = false;
+    m->same_known = m->ladder.ready = m->ladder.sorted = m->ladder.split = false;
     for (int i = 0; i < CK_LEVELS; i++) {
         for (int w = 0; w < 3; w++) {
             if ((w == CK_DRAFT) != (which == CK_DRAFT)) continue;

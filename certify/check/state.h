@@ -32,13 +32,16 @@ struct ck_header { // never changed after line 1
     int rule_count, rules_made, power_count, powers_made; // read; allocated
     int64_t m[CK_MS];                                     // 0 stands for "tree"
     int m_count;
-    bool match, greedy, margin, universal, laws[2], all_nodes, has_draft, hashed, audit;
-    bool same_temperature;
-    mpq_t top_p, inverse_claim, inverse_draw;
-    int64_t top_k, top, cap, budget, vocab; // cap -1: exhaustive
+    bool match, standard, nucleus, stochastic; // acceptance; none: a deterministic rule. stochastic: standard or nucleus
+    bool greedy, margin, universal, laws[2], all_nodes, has_draft, hashed, audit;
+    bool same_temperature, iid, no_proposal, by_draft, leaf_stop, score;
+    enum ck_first { CK_NEVER_FIRST, CK_ALWAYS_FIRST, CK_SOMETIMES_FIRST } first; // rounds whose first token came first
+    enum ck_budget_kind { CK_NO_BUDGET, CK_TV_BUDGET, CK_REGRET_BUDGET } budget_kind;
+    mpq_t top_p, inverse_claim, inverse_draw, limit; // limit: of the fidelity budget
+    int64_t top_k, top, cap, budget, vocab;          // cap -1: none; budget: nodes of a tree
     char pattern[2][256];                   // row shards of target and draft; empty when absent
     char sha256[2][65];                     // of the models, for a replay
-    bool ready, acceptance_made;            // top_p, acceptance own memory
+    bool ready, acceptance_made;            // rationals, acceptance own memory
 };
 
 struct ck_sequence {
@@ -51,9 +54,11 @@ struct ck_sequence {
 
 struct ck_tree { // a round
     int references;
-    int count;
-    int64_t number;
+    int count, walked;      // nodes; of these, not only scored: the first ones
+    int64_t number, t;      // t: of the first token
+    int64_t first;          // token drawn before the tree was chosen, -1: none
     int *parent, *depth;
+    int *children, *eldest; // of a node, among those walked: how many, and the first (0: none)
     int64_t *token;
     int *choice;            // the child the decoder must take at a node: -1 none, -2 not known
     bool *known;            // probabilities of its children are known
@@ -69,6 +74,7 @@ struct ck_place { // where a line stands
     enum ck_where where;
     int64_t sequence, t, round, last_token, last_t, accepted, index; // last_t: of the sequence before; index: last row
     int node, next_record; // whose row decides the next token, -1 when over; next node record
+    double spent;          // of the fidelity budget, before this step
     bool finished;
     struct ck_sequence *of;
     struct ck_tree *tree;
@@ -147,7 +153,8 @@ const char *ck_text(struct ck *c, const cJSON *object, const char *key);        
 void ck_expect_absent(struct ck *c, const cJSON *object, const char *keys, const char *because); // keys: "a b c"
 bool ck_bool(struct ck *c, const cJSON *object, const char *key);
 int64_t ck_int(struct ck *c, const cJSON *object, const char *key, int64_t least);
-int64_t ck_peek(const cJSON *object, const char *key); // without errors: -1 when it is no integer from 0
+int64_t ck_peek(const cJSON *object, const char *key);     // without errors: -1 when it is no integer from 0
+double ck_peek_real(const cJSON *object, const char *key); // without errors: 0 when it is none
 int64_t ck_integer(struct ck *c, const cJSON *value, const char *field, int64_t least);
 double ck_real(struct ck *c, const cJSON *value, const char *field);
 bool ck_interval(struct ck *c, const cJSON *object, const char *key, double ends[2]); // checked for width and order
@@ -175,6 +182,13 @@ struct ck_node { // what a step, node or row record says of its node
     int64_t token; // whose decision claims are about, -1 when there is none
     size_t child_count;
     uint32_t *children; // [child_count] their tokens
+    int *child;         // [child_count] their places in the tree
+    bool looked;        // a step at which the walk looks at the children: there are some, and the cap is not reached
+    int best;           // under a deterministic rule: the child it would take, -1: none, -2: not known
+    int sized;          // is `sure` known?  0: not asked yet, -1: it is open
+    size_t sure;        // under nucleus: |A(p)|
+    bool charged, relaxed; // there is a charge; the relaxation is in force
+    double charge[2];
     bool target, draft; // rows at hand
     bool draft_known;   // the draft scored this node, whether or not its row is at hand
     const char *why;    // why there is no draft row; "" when there is one
@@ -187,6 +201,8 @@ void ck_check_record(struct ck *c, const cJSON *line, enum ck_record record);
 void ck_not_certified(struct ck *c, const cJSON *claim, const struct ck_node *node, bool no_children);
 void ck_prove(struct ck *c, const cJSON *record, const char *key, ck_quantity *quantity, const struct ck_ask *ask,
               bool rows, double ends[2]); // ends: the logged enclosure
+void ck_prove_share(struct ck *c, const cJSON *record, const char *key, ck_quantity *quantity, const struct ck_ask *ask,
+                    bool rows, double ends[2]); // of a probability, or of a total variation
 void ck_prove_in(struct ck *c, struct ck_math *math, const cJSON *record, const char *key, ck_quantity *quantity,
                  const struct ck_ask *ask, bool rows, double ends[2]);
 int64_t ck_entry(struct ck *c, const cJSON *v, const char *field, bool rows, size_t position, float *logit);
@@ -213,11 +229,18 @@ enum ck_verdict ck_verdict(struct ck *c, const cJSON *certified, const char *fie
                            const double value[2], const double star[2], ck_decide *decide, const void *user);
 void ck_restricted(struct ck *c, const cJSON *claim, const struct ck_case *of);
 
+// emitted.c: the law of the token, and what it costs. docs/log.md "The walk", "Fidelity budgets"
+bool ck_size_nucleus(struct ck *c, struct ck_node *node); // node->sure; false when it is open
+void ck_budget(struct ck *c, const cJSON *line, struct ck_node *node);
+void ck_emitted(struct ck *c, const cJSON *line, struct ck_node *node, int64_t support);
+
 // walk.c, round.c
-bool ck_child_token(const struct ck *c, const struct ck_node *node, int child, int64_t *token); // is it one of node's?
+int ck_carrier(const struct ck_tree *tree, int node, int64_t token); // the first child that carries the token, or -1
 void ck_step_place(struct ck *c, const cJSON *line, struct ck_node *node); // one step's place in its round
 void ck_support(struct ck *c, const cJSON *line, const struct ck_node *node, int64_t *support);
-void ck_choices(struct ck *c, const struct ck_node *node, int64_t support);                 // what may happen at a node
+void ck_best(struct ck *c, struct ck_node *node);                           // node->best
+void ck_proposals(struct ck *c, const struct ck_node *node);                // are the children what the draft drew?
+void ck_choices(struct ck *c, struct ck_node *node, int64_t support);       // what may happen at a node
 void ck_walk(struct ck *c, const cJSON *line, const struct ck_node *node, int64_t support); // replays one step
 void ck_round(struct ck *c, const cJSON *line);                                             // a new c->at.tree
 void ck_round_expect(struct ck *c, struct ck_tree *tree); // expected_accept, once the round's records are checked

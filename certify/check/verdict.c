@@ -2,18 +2,32 @@
 #include "certify/check/state.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+// Are a tree's children, as a set, the first m of q?  Draws may repeat, and then there are fewer than m.
+static bool are_first(const struct ck *c, const struct ck_node *node, size_t m)
+{
+    bool *seen = calloc(m + 1, sizeof *seen), first = true;
+    if (!seen) abort(); // as MPFR does without memory
+    for (size_t i = 0; first && i < node->child_count; i++) {
+        size_t rank = c->math.row[1].rank[node->children[i]];
+        first = rank < m && !seen[rank];
+        if (first) seen[rank] = true;
+    }
+    free(seen);
+    return first;
+}
 
 // Does a proposed token lie in A(p)?  And are a tree's children the first m of q?
 static enum answer proposals(struct ck *c, const struct ck_node *node, const struct ck_ask *ask, bool tree, bool *first)
 {
     enum answer covered = NO;
-    *first = true;
+    *first = !tree || !node->draft || are_first(c, node, ask->m);
     if (!tree && !node->draft) return OPEN;
     size_t end = tree ? node->child_count : ask->m < c->math.vocab ? ask->m : c->math.vocab;
     for (size_t i = 0; i < end; i++) {
         int64_t token = tree ? node->children[i] : c->math.row[1].order[i];
-        if (tree && node->draft && c->math.row[1].rank[token] >= ask->m) *first = false;
         enum answer in = ck_among(c, node, token, (int64_t)ask->k);
         if (in == YES || (in == OPEN && covered == NO)) covered = in;
     }

@@ -5,20 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void philox(uint64_t seed, uint32_t sequence, uint32_t t, uint32_t out[4])
-{
-    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, x[4] = {sequence, t, 0, 0};
-    for (int i = 0; i < 10; i++) {
-        uint64_t a = UINT64_C(0xD2511F53) * x[0], b = UINT64_C(0xCD9E8D57) * x[2];
-        uint32_t y[4] = {(uint32_t)(b >> 32) ^ x[1] ^ key[0], (uint32_t)b, (uint32_t)(a >> 32) ^ x[3] ^ key[1],
-                         (uint32_t)a};
-        memcpy(x, y, sizeof x);
-        key[0] += UINT32_C(0x9E3779B9);
-        key[1] += UINT32_C(0xBB67AE85);
-    }
-    memcpy(out, x, sizeof x);
-}
-
 // Is the mass of the first n of the order at least top_p of that of the first `left`?
 static enum answer reaches(struct ck *c, size_t n, size_t left)
 {
@@ -68,57 +54,46 @@ void ck_support(struct ck *c, const cJSON *line, const struct ck_node *node, int
         ck_open(c, "support");
 }
 
-// Do the tokens below an id hold just the share bits / 2^53 of every class in the support?  Then their sum is that
-// share of the whole, exactly.
-static bool is_share(const struct ck_row *r, size_t ids, size_t support, uint64_t bits)
+// Purposes of random numbers.
+enum { TARGET, DRAFT, COIN, RESIDUAL };
+
+static uint64_t number(const struct ck *c, int64_t t, uint32_t purpose, size_t child)
 {
-    size_t end = support < r->finite ? support : r->finite;
-    uint64_t *below = calloc(r->classes, sizeof *below);
-    bool same = below != NULL;
-    for (size_t i = 0; same && i < ids; i++)
-        if (r->rank[i] < end) below[r->class_of[i]]++;
-    for (struct ck_run run = {0}; same && ck_next_run(r, end, &run);) // counts are below 2^21
-        same = (__extension__(unsigned __int128) below[run.class] << 53) ==
-               __extension__(unsigned __int128) run.count * bits;
-    free(below);
-    return same;
+    const uint32_t counter[4] = {(uint32_t)c->at.sequence, (uint32_t)t, purpose, (uint32_t)child};
+    return ck_random(c->at.of->seed, counter);
 }
 
-// Is the token the draw at t?  Its cumulated weight must pass u times the total, and that of the ids below must not.
+// Is the token the draw at t?
 static enum answer is_draw(struct ck *c, int64_t token, int64_t support)
 {
     const struct ck_row *r = &c->math.row[0];
+    const struct ck_part part = {(size_t)support, NULL, 0};
     if (c->header->greedy) return r->order[0] == token ? YES : NO;
-    if (r->rank[token] >= support || isinf(r->logit[token])) return NO;
-    uint32_t x[4];
-    philox(c->at.of->seed, (uint32_t)c->at.sequence, (uint32_t)c->at.t, x);
-    uint64_t bits = ((uint64_t)x[0] << 32 | x[1]) >> 11;
-    enum answer answer = OPEN;
-    for (int level = c->math.first_level; level < CK_LEVELS && answer == OPEN; level++) {
-        struct iv sum[3]; // below the token, through it, all
-        iv_inits(sum, 3, ck_precision(level));
-        const struct ck_dist *d = ck_dist(&c->math, CK_DRAW, level);
-        ck_sum_ids(d, (size_t)token, (size_t)support, &sum[0]);
-        ck_weight(d, (size_t)token, &sum[1]);
-        iv_add(&sum[1], &sum[1], &sum[0]);
-        ck_sum_order(d, 0, (size_t)support, &sum[2]);
-        iv_scale(&sum[2], &sum[2], bits); // bits < 2^53
-        mpfr_div_2ui(sum[2].lo, sum[2].lo, 53, MPFR_RNDD);
-        mpfr_div_2ui(sum[2].hi, sum[2].hi, 53, MPFR_RNDU);
-        enum answer passes = iv_less(&sum[2], &sum[1]), earlier = iv_less(&sum[2], &sum[0]);
-        if (passes == OPEN && is_share(r, (size_t)token + 1, (size_t)support, bits)) passes = NO;
-        if (earlier == OPEN && is_share(r, (size_t)token, (size_t)support, bits)) earlier = NO;
-        answer = passes == NO || earlier == YES ? NO : passes == YES && earlier == NO ? YES : OPEN;
-        iv_clears(sum, 3);
-    }
-    return answer;
+    return ck_is_draw(&c->math, CK_DRAW, (size_t)token, &part, number(c, c->at.t, TARGET, 0));
 }
 
-bool ck_child_token(const struct ck *c, const struct ck_node *node, int child, int64_t *token)
+int ck_carrier(const struct ck_tree *tree, int node, int64_t token)
 {
-    if (node->node < 0 || c->at.tree->parent[child] != node->node || child == 0) return false;
-    *token = c->at.tree->token[child];
-    return true;
+    for (int i = 1; i < tree->walked; i++)
+        if (tree->parent[i] == node && tree->token[i] == token) return i;
+    return -1;
+}
+
+void ck_proposals(struct ck *c, const struct ck_node *node)
+{
+    const struct ck_tree *tree = c->at.tree;
+    const struct ck_part all = {c->math.vocab, NULL, 0};
+    if (!c->header->iid || node->node < 0) return;
+    if (node->child_count > 0 && !node->draft) c->out.round_absent = true;
+    for (size_t j = 0; node->draft && j < node->child_count && !c->out.failed; j++) {
+        uint64_t bits = number(c, tree->t + tree->depth[node->node], DRAFT, j);
+        enum answer drawn = ck_is_draw(&c->math, CK_DRAFT, node->children[j], &all, bits);
+        if (drawn == NO)
+            ck_refute(c, "child", "expected the draw of the draft at node %d, found %u", node->child[j],
+                      node->children[j]);
+        else if (drawn == OPEN)
+            c->out.round_open = true;
+    }
 }
 
 // The chance of each child of a node; false when one is not known to 60 bits.
@@ -127,13 +102,14 @@ static bool child_chances(struct ck *c, const struct ck_node *node, int level, s
     struct ck_tree *tree = c->at.tree;
     const struct ck_dist *d = ck_dist(&c->math, CK_DRAW, level);
     struct iv t[2];
-    int64_t token;
     bool sharp = true;
     iv_inits(t, 2, ck_precision(level));
     ck_sum_order(d, 0, support, &t[0]);
-    for (int i = 1; i < tree->count; i++) {
-        if (!ck_child_token(c, node, i, &token) || d->row->rank[token] >= support) continue;
-        ck_weight(d, (size_t)token, &t[1]);
+    for (size_t j = 0; j < node->child_count; j++) {
+        size_t token = node->children[j];
+        int i = node->child[j];
+        if (d->row->rank[token] >= support) continue;
+        ck_weight(d, token, &t[1]);
         iv_div(&tree->probability[i], &t[1], &t[0]);
         mpfr_sub(t[1].lo, tree->probability[i].hi, tree->probability[i].lo, MPFR_RNDU);
         mpfr_mul_2si(t[1].lo, t[1].lo, 60, MPFR_RNDU);
@@ -143,28 +119,65 @@ static bool child_chances(struct ck *c, const struct ck_node *node, int level, s
     return sharp;
 }
 
-// What the children of a node may do: their chances under sample-and-match, or the one the rule takes.
-void ck_choices(struct ck *c, const struct ck_node *node, int64_t support)
+void ck_best(struct ck *c, struct ck_node *node)
+{
+    const struct ck_tree *tree = c->at.tree;
+    const struct ck_row *r = &c->math.row[0];
+    int best = -1;
+    node->best = node->node >= 0 && !node->target ? -2 : -1;
+    if (node->node < 0 || !node->target || c->header->stochastic) return;
+    for (size_t j = 0; j < node->child_count; j++)
+        if (best < 0 || r->rank[node->children[j]] < r->rank[tree->token[best]]) best = node->child[j];
+    if (best >= 0 && c->header->match && r->rank[tree->token[best]] > 0) best = -1; // at temperature 0
+    if (best >= 0 && c->header->leaf_stop && tree->children[best] == 0) best = -1;
+    if (best >= 0 && !c->header->match) {
+        enum answer in = ck_member(&c->math, &c->header->acceptance, r->rank[tree->token[best]]);
+        if (in != YES) best = -1; // undecided counts as not accepted
+    }
+    node->best = best;
+}
+
+// The child that is accepted, -1: none, -2: not known. Children are tried in their order.
+static int try_children(struct ck *c, struct ck_node *node)
+{
+    bool sure = c->header->nucleus && node->relaxed;
+    if (sure && !ck_size_nucleus(c, node)) c->out.round_open = true;
+    for (size_t j = 0; j < node->child_count; j++) {
+        size_t token = node->children[j];
+        uint64_t bits = number(c, c->at.t, COIN, j);
+        enum answer taken;
+        if (sure && c->math.row[0].rank[token] < node->sure) return node->child[j];
+        if (!c->header->iid)
+            taken = ck_coin_point(&c->math, node->children, j, token, bits);
+        else if (node->draft)
+            taken = ck_coin_draw(&c->math, node->child_count, j, token, bits);
+        else
+            return -2;
+        if (taken == YES) return node->child[j];
+        if (taken == OPEN) c->out.round_open = true; // it counts as a rejection
+    }
+    return -1;
+}
+
+void ck_choices(struct ck *c, struct ck_node *node, int64_t support)
 {
     struct ck_tree *tree = c->at.tree;
-    const struct ck_row *r = &c->math.row[0];
+    const struct ck_header *h = c->header;
     if (node->node < 0) return;
     if (!node->target) {
         c->out.round_absent = true;
         return;
     }
-    int64_t token;
-    int best = -1;
-    for (int i = 1; i < tree->count; i++)
-        if (ck_child_token(c, node, i, &token) && (best < 0 || r->rank[token] < r->rank[tree->token[best]])) best = i;
-    if (best >= 0 && c->header->match && r->rank[tree->token[best]] > 0) best = -1; // at temperature 0
-    if (best >= 0 && !c->header->match) {
-        enum answer in = ck_member(&c->math, &c->header->acceptance, r->rank[tree->token[best]]);
-        if (in != YES) best = -1; // undecided counts as not accepted
-    }
-    if (c->header->greedy || !c->header->match) tree->choice[node->node] = best;
+    int *choice = &tree->choice[node->node];
+    if (h->stochastic)
+        *choice = node->looked ? try_children(c, node) : -1;
+    else if (h->greedy || !h->match)
+        *choice = node->best;
+    bool first = node->best < 0 || c->math.row[0].rank[tree->token[node->best]] == 0;
+    if (h->budget_kind == CK_REGRET_BUDGET && !first && node->record != CK_STEP) *choice = -2; // past a cut
+    if (h->budget_kind == CK_REGRET_BUDGET && !first && node->charged && !node->relaxed) *choice = -1;
     tree->known[node->node] = true;
-    if (!tree->has_expected || c->header->greedy || !c->header->match) return;
+    if (!tree->has_expected || h->greedy || !h->match) return;
     for (int level = c->math.first_level; level < CK_LEVELS; level++)
         if (child_chances(c, node, level, (size_t)support)) return;
 }
@@ -192,37 +205,64 @@ void ck_step_place(struct ck *c, const cJSON *line, struct ck_node *node)
         ck_refute(c, "token", "expected an id below the vocabulary, found %lld", (long long)node->token);
 }
 
+// What the tree and the words of a step say against the child it goes to, whatever the rows are.
+static void check_structure(struct ck *c, const cJSON *line, const struct ck_node *node, bool accepted, int carrier)
+{
+    const struct ck_tree *tree = c->at.tree;
+    const struct ck_header *h = c->header;
+    const cJSON *child = ck_get(c, line, "child");
+    bool capped = h->cap >= 0 && c->at.accepted >= h->cap;
+    bool leaf = h->leaf_stop && carrier >= 0 && tree->children[carrier] == 0;
+    if (accepted && capped)
+        ck_refute(c, "source", "expected a continuation after %lld accepted tokens, found accepted",
+                  (long long)c->at.accepted);
+    if (accepted && leaf)
+        ck_refute(c, "source", "expected a continuation (node %d has no children), found accepted", carrier);
+    int64_t to = accepted ? ck_int(c, line, "child", 0) : -1;
+    if (accepted && !c->out.failed && (carrier < 0 || to != carrier))
+        ck_refute(c, "child", "expected a child of node %d that carries token %lld, found %lld", node->node,
+                  (long long)node->token, (long long)to);
+    if (!accepted && !cJSON_IsNull(child))
+        ck_refute(c, "child", "expected null at a continuation, found %s", ck_show(child));
+    // A refused proposal has nothing left in the residual.
+    if ((h->match || h->stochastic) && !accepted && carrier >= 0 && !capped && !leaf)
+        ck_refute(c, "source", "expected accepted (node %d carries the token), found continuation", carrier);
+    if (h->budget_kind == CK_REGRET_BUDGET && node->charged &&
+        (accepted ? !node->relaxed && node->charge[0] > 0 : node->relaxed))
+        ck_refute(c, "source", "expected %s (relaxed is %s), found %s", accepted ? "a continuation" : "acceptance",
+                  accepted ? "false" : "true", accepted ? "accepted" : "continuation");
+    if (node->node == 0 && tree->first >= 0 && node->token != tree->first)
+        ck_refute(c, "token", "expected the round's first %lld, found %lld", (long long)tree->first,
+                  (long long)node->token);
+}
+
 // The child a step goes to: checked against the tree alone, then against what the row says must happen.
 static int next_node(struct ck *c, const cJSON *line, const struct ck_node *node)
 {
-    struct ck_tree *tree = c->at.tree;
+    const struct ck_tree *tree = c->at.tree;
     const char *source = ck_text(c, line, "source");
-    const cJSON *child = ck_get(c, line, "child");
     bool accepted = strcmp(source, "accepted") == 0, capped = c->header->cap >= 0 && c->at.accepted >= c->header->cap;
-    int carrier = -1;
-    int64_t token;
-    for (int i = 1; i < tree->count; i++)
-        if (ck_child_token(c, node, i, &token) && token == node->token) carrier = i;
+    int carrier = ck_carrier(tree, node->node, node->token), choice = tree->choice[node->node];
     if (!accepted && strcmp(source, "continuation") != 0)
         ck_refute(c, "source", "expected accepted or continuation, found \"%.20s\"", source);
-    if (accepted) {
-        if (capped)
-            ck_refute(c, "source", "expected a continuation after %lld accepted tokens, found accepted",
-                      (long long)c->at.accepted);
-        int64_t to = ck_int(c, line, "child", 0);
-        if (!c->out.failed && (carrier < 0 || to != carrier))
-            ck_refute(c, "child", "expected a child of node %d that carries token %lld, found %lld", node->node,
-                      (long long)node->token, (long long)to);
-    } else if (!cJSON_IsNull(child)) {
-        ck_refute(c, "child", "expected null at a continuation, found %s", ck_show(child));
-    }
-    if (c->header->match && !accepted && carrier >= 0 && !capped)
-        ck_refute(c, "source", "expected accepted (node %d carries the token), found continuation", carrier);
-    if (!c->header->match && node->target && !capped && tree->choice[node->node] != (accepted ? carrier : -1))
-        ck_refute(c, "source", "expected %s of node %d, found %s of %lld",
-                  tree->choice[node->node] >= 0 ? "acceptance" : "a continuation", tree->choice[node->node], source,
+    if (!c->out.failed) check_structure(c, line, node, accepted, carrier);
+    bool wrong = !c->header->match && choice != -2 && !capped && choice != (accepted ? carrier : -1);
+    if (wrong && choice >= 0)
+        ck_refute(c, "source", "expected acceptance of node %d, found %s of %lld", choice, source,
                   (long long)node->token);
+    else if (wrong)
+        ck_refute(c, "source", "expected a continuation, found %s of %lld", source, (long long)node->token);
     return accepted ? carrier : -1;
+}
+
+// Is the token of a step what its random number gives?
+static enum answer is_right_draw(struct ck *c, const struct ck_node *node, int64_t support)
+{
+    if (!c->header->stochastic || !node->looked) return is_draw(c, node->token, support);
+    uint64_t bits = number(c, c->at.t, RESIDUAL, 0);
+    const struct ck_part rest = {c->math.vocab, node->children, node->child_count};
+    if (!c->header->iid) return ck_is_draw(&c->math, CK_TARGET, (size_t)node->token, &rest, bits);
+    return ck_is_residual(&c->math, node->child_count, (size_t)node->token, bits);
 }
 
 void ck_walk(struct ck *c, const cJSON *line, const struct ck_node *node, int64_t support)
@@ -232,8 +272,9 @@ void ck_walk(struct ck *c, const cJSON *line, const struct ck_node *node, int64_
         ck_refute(c, "child", "expected null, found %s", ck_show(cJSON_GetObjectItemCaseSensitive(line, "child")));
     int next = prefill ? -1 : next_node(c, line, node);
     if (!prefill && !c->header->match) drawn = next < 0; // an accepted token was chosen, not drawn
-    if (!c->out.failed && drawn && node->target) {
-        enum answer draw = is_draw(c, node->token, support);
+    bool rows = node->target && (node->draft || !c->header->iid || !node->looked);
+    if (!c->out.failed && drawn && rows) {
+        enum answer draw = is_right_draw(c, node, support);
         if (draw == NO)
             ck_refute(c, "token", "expected the draw at t %lld, found %lld", (long long)c->at.t,
                       (long long)node->token);
