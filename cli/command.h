@@ -11,6 +11,7 @@ int hm_cmd_audit(int argc, char **argv);
 int hm_cmd_bench(int argc, char **argv);
 int hm_cmd_decode(int argc, char **argv);
 int hm_cmd_report(int argc, char **argv);
+int hm_cmd_select(int argc, char **argv);
 int hm_cmd_verify(int argc, char **argv);
 
 // One line of JSON on standard output; deletes the object (NULL: memory ran out while it was made).

@@ -17,11 +17,15 @@ add_executable(hallmark_command
   cli/decode_summary.c
   cli/draft_vocabulary.c
   cli/flags.c
+  cli/kept_rows.c
   cli/main.c
   cli/pending.c
   cli/prompts.c
+  cli/record.c
   cli/replay.c
   cli/report.c
+  cli/select.c
+  cli/select_print.c
   cli/shortened.c
   cli/stamping.c
   cli/timing.c
