@@ -25,3 +25,6 @@ add_executable(fuzz_npy tests/fuzz/fuzz_npy.c tests/fuzz/driver.c)
 target_link_libraries(fuzz_npy PRIVATE hallmark)
 file(GLOB corpus tests/fuzz/corpus/npy/*)
 add_test(NAME fuzz_npy COMMAND fuzz_npy ${corpus})
+
+# EAGLE-3 heads, against golden files that tools/train_eagle3.py wrote.
+hallmark_test(eagle3)
