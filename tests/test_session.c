@@ -1,58 +1,8 @@
 // The round loop on random models: whatever the draft, `match` emits what plain decoding emits; every decision follows the
 // walk of docs/log.md; cuts are exact.
+#include "tests/session_support.h"
+
 #include "certify/row.h"
-#include "decode/session.h"
-#include "tests/seed.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-struct models {
-    struct hm_device *device;
-    struct hm_model *target, *other; // other: a stranger with the same vocabulary
-};
-
-static struct hm_model *open_model(struct hm_device *device, const char *dir)
-{
-    struct hm_error err = {0};
-    struct hm_model *model = NULL;
-    if (hm_model_open(dir, device, &model, &err)) fail_msg("%s", err.message);
-    return model;
-}
-
-static int set_up(void **state)
-{
-    static struct models m;
-    struct hm_error err = {0};
-    if (hm_device_open_cpu(2, HM_ISA_BEST, &m.device, &err)) fail_msg("%s", err.message);
-    m.target = open_model(m.device, "tests/data/checkpoints/qwen3-bf16");
-    m.other = open_model(m.device, "tests/data/checkpoints/qwen2-f16");
-    *state = &m;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct models *m = *state;
-    hm_model_close(m->target);
-    hm_model_close(m->other);
-    hm_device_close(m->device);
-    return 0;
-}
-
-enum drafting { PLAIN, SELF, STRANGER, NGRAM, DRAFTINGS };
-
-struct setting {
-    enum drafting drafting;
-    const char *temperature, *top_p, *rule;
-    size_t top_k, width, depth, budget, cap;
-    uint64_t seed;
-    int32_t eos; // -1: none
-};
 
 // Checks each event as it comes.
 struct watch {
@@ -128,52 +78,19 @@ static hm_status on_step(void *user, const struct hm_step_event *event, struct h
     return HM_OK;
 }
 
-// Decodes; the caller frees the tokens.
+// Decodes with every event checked; the caller frees the tokens.
 static int32_t *run(const struct models *m, const struct setting *s, const int32_t *prompt, size_t length, size_t most,
                     size_t positions, size_t *count, struct hm_session_counts *counts, enum hm_stop_reason *stop)
 {
-    struct hm_error err = {0};
-    struct hm_rational temperature, certify, top_p;
-    struct hm_rule rule;
-    struct hm_drafter *drafter = NULL;
-    struct hm_session *session = NULL;
-    int32_t *token = NULL;
-    hm_rational_init(&temperature);
-    hm_rational_init(&certify);
-    hm_rational_init(&top_p);
-    assert_int_equal(hm_rational_parse(s->temperature, &temperature, &err), HM_OK);
-    hm_rational_set_int(&certify, 1, 1);
-    if (s->top_p) assert_int_equal(hm_rational_parse(s->top_p, &top_p, &err), HM_OK);
-    if (s->rule) assert_int_equal(hm_rule_parse(s->rule, &rule, &err), HM_OK);
-    struct hm_model *draft = s->drafting == SELF ? m->target : m->other;
-    hm_status rc = HM_OK;
-    if (s->drafting == NGRAM) rc = hm_drafter_open_ngram(&drafter, &err);
-    else if (s->drafting != PLAIN)
-        rc = hm_drafter_open_standalone(draft, hm_model_info(m->target)->vocab, positions, s->width, s->depth, &drafter, &err);
-    struct hm_session_options options = {
-        .target = m->target, .drafter = drafter, .width = s->width, .depth = s->depth, .budget = s->budget, .cap = s->cap,
-        .positions = positions, .eos = &s->eos, .eos_count = s->eos >= 0,
-        .acceptance = {.kind = s->rule ? HM_ACCEPT_RULE : HM_ACCEPT_MATCH, .rule = s->rule ? &rule : NULL, .temperature = &temperature, .certify_temperature = &certify,
-                       .top_k = s->top_k, .top_p = s->top_p ? &top_p : NULL, .seed = s->seed}};
-    if (!rc) rc = hm_session_open(&options, &session, &err);
-    struct watch watch = {.how = &options.acceptance, .vocab = hm_model_info(m->target)->vocab, .cap = s->cap};
+    struct opened o;
+    open_session(m, s, positions, &o);
+    struct watch watch = {.how = &o.options.acceptance, .vocab = hm_model_info(m->target)->vocab, .cap = s->cap};
     struct hm_listener listener = {.user = &watch, .round = on_round, .step = on_step};
-    if (!rc) rc = hm_session_run(session, 3, prompt, length, most, &listener, counts, &token, count, &err);
-    if (rc) fail_msg("status %d: %s", (int)rc, err.message);
+    int32_t *token = decode(&o, prompt, length, most, &listener, counts, count);
     assert_int_equal(watch.t, *count);
     if (stop) *stop = watch.stop;
-    hm_session_close(session);
-    hm_drafter_close(drafter);
-    if (s->rule) hm_rule_clear(&rule);
-    hm_rational_clear(&temperature);
-    hm_rational_clear(&certify);
-    hm_rational_clear(&top_p);
+    close_session(&o, s);
     return token;
-}
-
-static void random_prompt(uint64_t *random, size_t vocab, int32_t *prompt, size_t length)
-{
-    for (size_t i = 0; i < length; i++) prompt[i] = (int32_t)test_below(random, vocab);
 }
 
 static void match_equals_plain_decoding(void **state)
@@ -306,5 +223,5 @@ int main(void)
         cmocka_unit_test(cuts_are_exact),
         cmocka_unit_test(the_last_positions_can_be_used),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up_models, tear_down_models);
 }
