@@ -8,6 +8,7 @@ hallmark_test(model_memory)
 target_link_options(test_model_memory PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 hallmark_test(model_parity)
 hallmark_test(model_rope)
+hallmark_test(model_taps)
 hallmark_test(model_untrusted)
 
 # Logits of a checkpoint, for tools/parity.
