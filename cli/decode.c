@@ -7,6 +7,7 @@
 #include "cli/decode_options.h"
 #include "cli/decode_summary.h"
 #include "cli/prompts.h"
+#include "cli/record.h"
 #include "cli/stamping.h"
 #include "decode/chat.h"
 
@@ -37,6 +38,7 @@ struct decode {
     struct hm_decode_models models;
     struct hm_session *session;
     struct hm_stamping stamping;
+    struct hm_record *record; // of pools; NULL: none
     struct hm_session_counts counts;
     struct hm_check_result check;
     bool progress_shown;
@@ -87,6 +89,29 @@ static hm_status check_first_turns(struct decode *d, struct hm_error *err)
     return rc;
 }
 
+static hm_status open_record(struct decode *d, struct hm_error *err)
+{
+    const struct hm_decode_options *o = &d->options;
+    const struct hm_drafter *drafter = d->models.drafter;
+    const struct hm_eagle3_info *head = hm_drafter_eagle3_info(drafter);
+    char task[64] = "prompt", name[256];
+    if (o->prompts || o->prompt_file) hm_record_task(o->prompts ? o->prompts : o->prompt_file, task, sizeof task);
+    snprintf(name, sizeof name, "%s %.200s", drafter->name, head ? head->name : hm_model_info(d->models.draft)->name);
+    struct hm_record_options options = {.target = hm_model_info(d->models.target)->name,
+                                        .drafter = name,
+                                        .task = task,
+                                        .temperature = &o->temperature,
+                                        .probability_temperature = &o->certify_temperature,
+                                        .top_k = o->top_k,
+                                        .top_p = o->has_top_p ? &o->top_p : NULL,
+                                        .seed = o->seed,
+                                        .vocab = hm_model_info(d->models.target)->vocab,
+                                        .width = o->width,
+                                        .depth = o->depth,
+                                        .budget = o->budget};
+    return hm_record_open(o->record_pool, &options, &d->record, err);
+}
+
 static hm_status open_all(struct decode *d, struct hm_error *err)
 {
     struct hm_session_options options = hm_decode_session_options(&d->options, &d->models);
@@ -100,6 +125,7 @@ static hm_status open_all(struct decode *d, struct hm_error *err)
     if (!rc && d->options.certified)
         rc = hm_stamping_open(&d->options, hm_model_info(d->models.target), d->models.draft ? hm_model_info(d->models.draft) : NULL, d->models.drafter,
                               d->models.tokenizer, d->models.device, &d->stamping, err);
+    if (!rc && d->options.record_pool) rc = open_record(d, err);
     say(d, "", "");
     return rc;
 }
@@ -116,13 +142,21 @@ static void close_all(struct decode *d)
 static hm_status on_round(void *user, const struct hm_round_event *event, struct hm_error *err)
 {
     struct decode *d = user;
-    return d->stamping.stamper ? hm_stamping_round(&d->stamping, event, err) : HM_OK;
+    hm_status rc = d->record ? hm_record_round(d->record, event, err) : HM_OK;
+    return rc || !d->stamping.stamper ? rc : hm_stamping_round(&d->stamping, event, err);
 }
 
 static hm_status on_step(void *user, const struct hm_step_event *event, struct hm_error *err)
 {
     struct decode *d = user;
-    return d->stamping.stamper ? hm_stamping_step(&d->stamping, event, err) : HM_OK;
+    hm_status rc = d->record ? hm_record_step(d->record, event, err) : HM_OK;
+    return rc || !d->stamping.stamper ? rc : hm_stamping_step(&d->stamping, event, err);
+}
+
+static hm_status on_pool(void *user, const struct hm_pool_event *event, struct hm_error *err)
+{
+    struct decode *d = user;
+    return hm_record_pool(d->record, event, err);
 }
 
 static hm_status on_node(void *user, const struct hm_node_event *event, struct hm_error *err)
@@ -196,6 +230,7 @@ static hm_status run_turn(struct decode *d, uint32_t sequence, const struct hm_p
         .round = on_round,
         .step = on_step,
         .node = d->stamping.stamper && d->options.all_nodes ? on_node : NULL,
+        .pool = d->record ? on_pool : NULL,
         .text = d->options.json ? NULL : on_text,
         .prefill = shows_progress(d) ? on_prefill : NULL,
         .interrupted = &interrupted,
@@ -203,6 +238,7 @@ static hm_status run_turn(struct decode *d, uint32_t sequence, const struct hm_p
     struct hm_answer answer = {.sequence = sequence, .turn = turn, .prompt = prompt, .prompt_tokens = c->length};
     hm_status rc = hm_conversation_ask(c, prompt->turn[turn], err);
     if (!rc && d->options.prompts && !d->options.json) printf("[%s, turn %zu]\n", prompt->id, turn);
+    if (!rc && d->record) rc = hm_record_sequence(d->record, sequence, prompt->id, prompt->category, (uint32_t)turn, err);
     if (!rc && d->stamping.stamper) rc = log_sequence(d, sequence, prompt, turn, c, err);
     if (!rc)
         rc = hm_session_run(d->session, sequence, c->context, c->length, d->options.max_tokens, &listener, &d->counts,
@@ -242,17 +278,23 @@ static hm_status run_prompts(struct decode *d, struct hm_error *err)
 static int finish(struct decode *d, hm_status rc, struct hm_error *err)
 {
     struct hm_stamp_summary stamps = {0};
+    struct hm_error late;
+    hm_status closed;
     if (d->stamping.stamper) {
-        struct hm_error late;
         say(d, "certifying the last tokens", "");
         double start = hm_now();
-        hm_status closed = hm_stamper_close(d->stamping.stamper, &stamps, &late);
+        closed = hm_stamper_close(d->stamping.stamper, &stamps, &late);
         d->waited = hm_now() - start;
         if (closed && !rc) {
             rc = closed;
             *err = late;
         }
         say(d, "", "");
+    }
+    closed = hm_record_close(d->record, &late);
+    if (closed && !rc) {
+        rc = closed;
+        *err = late;
     }
     if (!rc) rc = hm_print_summary(&d->options, &d->models, &d->counts, &stamps, d->waited, &d->check, interrupted, err);
     hm_stamp_summary_clear(&stamps);

@@ -19,7 +19,6 @@ add_executable(hallmark_command
   cli/flags.c
   cli/kept_rows.c
   cli/main.c
-  cli/pending.c
   cli/prompts.c
   cli/record.c
   cli/replay.c
