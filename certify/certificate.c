@@ -50,13 +50,16 @@ static hm_status place(const struct hm_claim_query *query, struct hm_claim *out,
     return HM_OK;
 }
 
-// Are the children the first m of q, in any order?  They are distinct, so it is enough that each is among them.
+// Are the children the first m of q, in any order?  Those are distinct; draws may repeat.
 static bool proposes_first(const struct hm_claim_query *query)
 {
     if (!query->children) return true;
     if (query->m > query->draft->vocab) return false;
     for (size_t i = 0; i < query->m; i++)
         if (!among_first(query->draft, query->m, query->children[i])) return false;
+    for (size_t i = 1; i < query->m; i++)
+        for (size_t j = 0; j < i; j++)
+            if (query->children[i] == query->children[j]) return false;
     return true;
 }
 

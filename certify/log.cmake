@@ -8,9 +8,11 @@ list(APPEND HALLMARK_SOURCES
   certify/stamp.c
   certify/stamp_claim.c
   certify/stamp_config.c
+  certify/stamp_header.c
   certify/stamp_job.c
   certify/stamp_order.c
   certify/stamp_record.c
   certify/stamp_round.c
+  certify/stamp_speculative.c
   certify/stamp_step.c)
 set_source_files_properties(certify/stamp_record.c PROPERTIES COMPILE_DEFINITIONS HALLMARK_VERSION="${PROJECT_VERSION}")

@@ -249,7 +249,7 @@ static hm_status push_round(struct hm_stamper *s, const struct hm_log_round *rou
 hm_status hm_stamper_round(struct hm_stamper *s, const struct hm_log_round *round, struct hm_error *err)
 {
     struct hm_error error;
-    hm_status rc = s->rc ? s->rc : hm_stamp_order_round(&s->order, round, s->config.vocab, &error);
+    hm_status rc = s->rc ? s->rc : hm_stamp_order_round(&s->order, round, &s->config, &error);
     if (!rc) rc = push_round(s, round, &error);
     return keep(s, rc, &error, err);
 }

@@ -119,7 +119,7 @@ struct hm_log_step {
     size_t node, depth;
     int64_t child;                 // accepted child's node index, or -1
     size_t support;                // tokens left after the processors (vocab when off or at temperature 0)
-    const int32_t *children;       // tokens of the node's children in node order [child_count]
+    const int32_t *children;       // tokens of the node's children in node order, without those only scored [child_count]
     size_t child_count;
     const float *target_row;       // [target vocab], copied
     const float *draft_row;        // [draft vocab], copied; NULL: none, and draft_why says why
@@ -163,7 +163,7 @@ struct hm_stamp_summary {
 
 // Replaces the log and removes the row shards of an older log of the same name. One thread at a time may use a stamper.
 // HM_IO when another process writes this log; HM_USAGE or HM_UNSUPPORTED when the header makes no sense: no rule, a
-// draft vocabulary unlike the target's, a '%' in the name of a log that keeps rows (it would spoil the pattern of the
+// draft vocabulary unlike the target's, choices that docs/log.md does not put together, a '%' in the name of a log that keeps rows (it would spoil the pattern of the
 // shards' names).
 hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct hm_log_header *header,
                           struct hm_stamper **out, struct hm_error *err);

@@ -165,12 +165,13 @@ static hm_status add_divergences(struct hm_stamp_scene *s, const struct hm_claim
 
 static hm_status add_laws(struct hm_stamp_scene *s, const struct hm_claim_query *query, const struct hm_claim *claim)
 {
-    static const char *const names[] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
+    static const char *const names[] = {"iid", "topk"};
+    static const enum hm_proposal proposal[] = {HM_PROPOSAL_IID, HM_PROPOSAL_TOPK};
     bool begun = false;
     for (int i = 0; i < 2; i++) {
         struct hm_law law;
-        if (!s->config->law[i]) continue;
-        hm_status rc = hm_law_make(s->target, s->draft, (enum hm_proposal)i, query->children, query->m, claim->k, &law, s->err);
+        if (!s->config->law[proposal[i]]) continue;
+        hm_status rc = hm_law_make(s->target, s->draft, proposal[i], query->children, query->m, claim->k, &law, s->err);
         if (rc) return rc;
         hm_line_format(s->line, "%s\"%s\":{\"accept\":", begun ? "," : ",\"laws\":{", names[i]);
         hm_line_ival(s->line, law.accept);

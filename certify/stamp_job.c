@@ -59,15 +59,16 @@ struct hm_stamp_job *hm_stamp_job_step(enum hm_stamp_kind kind, const struct hm_
     return NULL;
 }
 
-// Marks the nodes whose rows matter: those with children that the traversal may reach.
+// Marks the nodes whose rows matter: those from which the walk may come to a node that counts (docs/theory.md §7). With the
+// first token drawn before, node 1 is reached without a draw.
 static size_t mark(const struct hm_log_round *round, const struct hm_stamp_config *config, const float **row_of,
-                   size_t *depth)
+                   struct hm_stamp_place *place)
 {
     size_t count = 0;
-    for (size_t i = 1; i < round->nodes; i++) {
+    hm_stamp_places(round, config, place);
+    for (size_t i = round->first_drawn ? 2 : 1; i < round->nodes; i++) {
         size_t parent = (size_t)round->parent[i];
-        depth[i] = depth[parent] + 1;
-        if ((config->cap && depth[i] > config->cap) || row_of[parent]) continue;
+        if (!place[i].counts || row_of[parent]) continue;
         row_of[parent] = round->target_rows + parent * config->vocab;
         count++;
     }
@@ -76,7 +77,7 @@ static size_t mark(const struct hm_log_round *round, const struct hm_stamp_confi
 
 static bool wants_rows(const struct hm_log_round *round, const struct hm_stamp_config *config)
 {
-    return config->all_nodes && !config->greedy && !config->relaxed && round->target_rows;
+    return config->all_nodes && !config->greedy && config->acceptance == HM_STAMP_MATCH && round->target_rows;
 }
 
 size_t hm_stamp_round_rows(const struct hm_log_round *round, const struct hm_stamp_config *config)
@@ -84,22 +85,20 @@ size_t hm_stamp_round_rows(const struct hm_log_round *round, const struct hm_sta
     size_t count = 0;
     if (!wants_rows(round, config)) return 0;
     const float **row_of = hm_calloc(round->nodes, sizeof *row_of);
-    size_t *depth = hm_calloc(round->nodes, sizeof *depth);
-    if (row_of && depth) count = mark(round, config, row_of, depth);
+    struct hm_stamp_place *place = hm_calloc(round->nodes, sizeof *place);
+    if (row_of && place) count = mark(round, config, row_of, place);
     free(row_of);
-    free(depth);
+    free(place);
     return count;
 }
 
 static bool copy_rows(struct hm_stamp_job *job, const struct hm_log_round *from, const struct hm_stamp_config *config)
 {
-    size_t *depth = hm_calloc(from->nodes, sizeof *depth), count = 0, vocab = config->vocab;
+    struct hm_stamp_place *place = hm_calloc(from->nodes, sizeof *place);
+    size_t vocab = config->vocab;
     job->row_of = hm_calloc(from->nodes, sizeof *job->row_of);
-    if (depth && job->row_of) {
-        count = mark(from, config, job->row_of, depth);
-        job->rows = rows_new(count, config);
-    }
-    free(depth);
+    if (place && job->row_of) job->rows = rows_new(mark(from, config, job->row_of, place), config);
+    free(place);
     if (!job->rows) return false;
     float *next = job->rows;
     for (size_t i = 0; i < from->nodes; i++) {

@@ -37,8 +37,26 @@ static hm_status check_current(const struct hm_stamp_order *order, const char *w
     return expect(what, (int64_t)order->sequences - 1, sequence, err);
 }
 
-hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
-                               struct hm_error *err)
+// Nodes only scored come last; where the first token was drawn before, node 1 carries it and is the root's only child.
+static hm_status check_tree(const struct hm_log_round *round, const struct hm_stamp_config *config, struct hm_error *err)
+{
+    if (round->scored >= round->nodes || (round->scored && !config->scores))
+        return hm_fail(err, HM_USAGE, "round: scored: expected %s of %zu nodes, found %zu",
+                       config->scores ? "fewer than all" : "none", round->nodes, round->scored);
+    bool must = config->draws_first == HM_STAMP_FIRST_ALWAYS;
+    bool may = must || (config->draws_first == HM_STAMP_FIRST_SOMETIMES && round->round > 0);
+    if (round->first_drawn ? !may : must)
+        return hm_fail(err, HM_USAGE, "round: first: expected %s token drawn before the tree was chosen", must ? "a" : "no");
+    size_t verified = round->nodes - round->scored, children = 0;
+    if (!round->first_drawn) return HM_OK;
+    for (size_t i = 1; i < verified; i++) children += round->parent[i] == 0;
+    if (children != 1 || round->token[1] != round->first)
+        return hm_fail(err, HM_USAGE, "round: first: expected token %" PRId32 " in node 1, the root's only child", round->first);
+    return HM_OK;
+}
+
+hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round,
+                               const struct hm_stamp_config *config, struct hm_error *err)
 {
     hm_status rc = check_current(order, "round: sequence", round->sequence, err);
     if (!rc && !order->open) rc = hm_fail(err, HM_USAGE, "round: its sequence is finished");
@@ -46,7 +64,7 @@ hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log
     if (!rc) rc = expect("round: t", order->t, round->t, err);
     if (!rc && round->nodes == 0) rc = hm_fail(err, HM_USAGE, "round: expected at least its root, found no node");
     for (size_t i = 0; i < round->nodes && !rc; i++) {
-        rc = check_token("round: token", round->token[i], vocab, err);
+        rc = check_token("round: token", round->token[i], config->vocab, err);
         bool placed = i ? round->parent[i] >= 0 && (size_t)round->parent[i] < i : round->parent[i] == -1;
         if (!rc && !placed)
             rc = hm_fail(err, HM_RANGE, "round: parent of node %zu: expected %s, found %" PRId32, i,
@@ -55,9 +73,11 @@ hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log
             rc = hm_fail(err, HM_RANGE, "round: logq of node %zu: expected a number or -inf, found %f", i,
                          (double)round->logq[i]);
     }
+    if (!rc) rc = check_tree(round, config, err);
     if (rc) return rc;
     order->rounds++;
     order->nodes = round->nodes;
+    order->verified = round->nodes - round->scored;
     return HM_OK;
 }
 
@@ -85,6 +105,28 @@ static hm_status check_node(const struct hm_stamp_order *order, const struct hm_
     return rc;
 }
 
+// A fidelity budget only grows, and only by what was charged.
+static hm_status check_charge(const struct hm_stamp_order *order, const struct hm_log_step *step,
+                              const struct hm_stamp_config *config, struct hm_error *err)
+{
+    bool looks = step->round >= 0 && step->child_count > 0 && !step->capped;
+    if (config->budget_kind == HM_LOG_NO_BUDGET || !step->charged) {
+        if (config->budget_kind == HM_LOG_TV_BUDGET && looks)
+            return hm_fail(err, HM_USAGE, "step %" PRIu32 ": expected a charge, as there are children to look at", step->t);
+        if (!step->charged && !step->relaxed && step->spent == order->spent) return HM_OK;
+        return hm_fail(err, HM_USAGE, "step %" PRIu32 ": expected no charge and %a spent, found %a", step->t, order->spent,
+                       step->spent);
+    }
+    if (!looks) return hm_fail(err, HM_USAGE, "step %" PRIu32 ": charge: there is no child to look at", step->t);
+    if (!(step->charge.lo >= 0) || !(step->charge.hi >= step->charge.lo))
+        return hm_fail(err, HM_RANGE, "step %" PRIu32 ": charge: expected an enclosure of a number >= 0, found [%a, %a]",
+                       step->t, step->charge.lo, step->charge.hi);
+    double least = step->relaxed ? order->spent + step->charge.hi : order->spent;
+    bool right = step->relaxed ? step->spent >= least && step->spent <= nextafter(least, INFINITY) : step->spent == least;
+    if (right) return HM_OK;
+    return hm_fail(err, HM_USAGE, "step %" PRIu32 ": spent: expected %a, found %a", step->t, least, step->spent);
+}
+
 hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_step *step,
                               const struct hm_stamp_config *config, struct hm_error *err)
 {
@@ -104,11 +146,15 @@ hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_
     if (!rc && (prefill != (step->round < 0) || prefill != (step->t == 0)))
         rc = hm_fail(err, HM_USAGE,
                      "step %" PRIu32 ": only the first step of a sequence comes from the prompt's last row", step->t);
-    if (!rc && step->child >= 0 && (size_t)step->child >= order->nodes)
+    if (!rc && step->child >= 0 && (size_t)step->child >= order->verified)
         rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": child: expected below %zu, found %" PRId64, step->t,
-                     order->nodes, step->child);
+                     order->verified, step->child);
+    if (!rc && step->round >= 0 && step->node >= order->verified)
+        rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": node: expected below %zu, found %zu", step->t, order->verified, step->node);
+    if (!rc) rc = check_charge(order, step, config, err);
     if (rc) return rc;
     order->t++;
+    order->spent = step->spent;
     if (step->finish != HM_FINISH_NONE) order->open = false;
     return HM_OK;
 }

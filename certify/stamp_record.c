@@ -78,7 +78,7 @@ static void add_claims(struct hm_line *line, const struct hm_log_header *header,
                    header->law_iid && header->law_topk ? "," : "", header->law_topk ? "\"topk\"" : "");
     char *acceptance = header->acceptance ? hm_rule_text(header->acceptance) : NULL;
     if (header->acceptance && !acceptance) line->status = line->status ? line->status : HM_MEMORY;
-    hm_line_text(line, acceptance ? acceptance : "match");
+    hm_line_text(line, header->standard ? "standard" : acceptance ? acceptance : "match");
     free(acceptance);
 }
 
@@ -122,6 +122,18 @@ static void add_decoder(struct hm_line *line, const struct hm_log_header *header
     hm_line_format(line, ",\"width\":%zu,\"depth\":%zu,\"budget\":%zu", header->width, header->depth, header->budget);
     add_field(line, "selection", header->selection);
     add_field(line, "traversal", header->traversal);
+    if (header->score) add_field(line, "score", header->score);
+    hm_line_bytes(line, "}", 1);
+}
+
+static void add_budget(struct hm_line *line, const struct hm_log_header *header)
+{
+    if (header->budget_kind == HM_LOG_NO_BUDGET) {
+        hm_line_bytes(line, ",\"budget\":null", 14);
+        return;
+    }
+    hm_line_format(line, ",\"budget\":{\"kind\":\"%s\",", header->budget_kind == HM_LOG_TV_BUDGET ? "tv" : "regret");
+    add_rational(line, "limit", header->budget_limit, "0");
     hm_line_bytes(line, "}", 1);
 }
 
@@ -138,7 +150,8 @@ void hm_stamp_header_line(struct hm_line *line, const struct hm_log_header *head
     add_rational(line, "top_p", header->top_p, "1");
     hm_line_bytes(line, "}", 1);
     add_field(line, "proposal", header->proposal ? header->proposal : "none");
-    hm_line_format(line, ",\"budget\":null,\"rng\":\"philox4x32-10\",\"top\":%zu,\"nodes\":\"%s\"", header->top,
+    add_budget(line, header);
+    hm_line_format(line, ",\"rng\":\"philox4x32-10\",\"top\":%zu,\"nodes\":\"%s\"", header->top,
                    header->all_nodes ? "all" : "path");
     add_model(line, "target", header->target);
     add_model(line, "draft", header->draft);

@@ -7,6 +7,11 @@
 #include "certify/log_json.h"
 #include "certify/stamp.h"
 
+enum hm_stamp_acceptance { HM_STAMP_MATCH, HM_STAMP_RULE, HM_STAMP_STANDARD, HM_STAMP_NUCLEUS };
+
+// In which rounds the first token is drawn before the tree is chosen.
+enum hm_stamp_first { HM_STAMP_FIRST_NEVER, HM_STAMP_FIRST_SOMETIMES, HM_STAMP_FIRST_ALWAYS };
+
 // What steps need to know of the header, and copies of it: read-only once the stamper is open, so shared by threads.
 struct hm_stamp_config {
     struct hm_rule *rules;   // [rule_count]
@@ -21,17 +26,31 @@ struct hm_stamp_config {
     struct hm_rational temperature, certify_temperature;
     size_t vocab, top;
     bool margin, universal, all_nodes, audit;
-    bool relaxed;            // acceptance is a rule: steps carry their regret
+    enum hm_stamp_acceptance acceptance;
+    bool has_rule;           // acceptance is `rule`: steps carry their regret
+    struct hm_rule rule;
+    enum hm_proposal proposal;
+    int budget_kind;         // of the header
     bool greedy;             // temperature 0
     size_t top_k;            // processors: 0 is off
     struct hm_rational top_p; // 1 is off
     size_t cap;              // most tokens accepted in a round; 0: no limit
+    bool leaf_stop;          // no walk goes to a node without children
+    bool scores;             // nodes may be scored only
+    enum hm_stamp_first draws_first;
     bool has_draft;
     bool keep_rows, hash_rows; // keep implies hash
     uint64_t capacity;       // rows per shard
 };
 
-// Checks what a header must have and copies what steps need. hm_stamp_config_clear also after a failure.
+// What a header must have, and which of its choices go together: HM_USAGE, HM_UNSUPPORTED.
+hm_status hm_stamp_header_check(const struct hm_log_header *header, struct hm_error *err);
+enum hm_stamp_acceptance hm_stamp_acceptance(const struct hm_log_header *header);
+
+// The parts of a traversal; NULL is exhaustive. cap 0: none.
+hm_status hm_stamp_traversal(const char *text, size_t *cap, bool *leaf_stop, struct hm_error *err);
+
+// Checks the header and copies what steps need. hm_stamp_config_clear also after a failure.
 hm_status hm_stamp_config_set(struct hm_stamp_config *config, const struct hm_stamp_options *options,
                               const struct hm_log_header *header, struct hm_error *err);
 void hm_stamp_config_clear(struct hm_stamp_config *config);
@@ -40,7 +59,8 @@ void hm_stamp_config_clear(struct hm_stamp_config *config);
 struct hm_stamp_order {
     uint32_t sequences, t;   // sequences begun; steps of the current one
     int64_t rounds;          // rounds of the current sequence
-    size_t nodes;            // of the current round
+    size_t nodes, verified;  // of the current round: all, and without those only scored
+    double spent;            // of the current sequence's fidelity budget
     uint64_t next_row;       // of an audit: the least index that may come next
     bool open;               // the current sequence still lacks its finish
 };
@@ -48,8 +68,8 @@ struct hm_stamp_order {
 // Each says whether the record may come now (HM_USAGE, HM_RANGE if not) and moves on.
 hm_status hm_stamp_order_sequence(struct hm_stamp_order *order, const struct hm_log_sequence *sequence,
                                   const struct hm_stamp_config *config, struct hm_error *err);
-hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round, size_t vocab,
-                               struct hm_error *err);
+hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log_round *round,
+                               const struct hm_stamp_config *config, struct hm_error *err);
 hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_step *step,
                               const struct hm_stamp_config *config, struct hm_error *err);
 hm_status hm_stamp_order_row(struct hm_stamp_order *order, const struct hm_log_row *row,
@@ -93,6 +113,13 @@ void hm_stamp_count_questions(struct hm_stamp_job *job, const struct hm_row *row
 // A job with a copy of a step, node or audit row (an audit's row is a node without a place). NULL: no memory.
 struct hm_stamp_job *hm_stamp_job_step(enum hm_stamp_kind kind, const struct hm_log_step *step,
                                        const struct hm_stamp_config *config);
+
+// A node of a round: its depth, and whether coming to it is an accepted token (docs/theory.md §7).
+struct hm_stamp_place {
+    size_t depth;
+    bool counts;
+};
+void hm_stamp_places(const struct hm_log_round *round, const struct hm_stamp_config *config, struct hm_stamp_place *place);
 
 // How many rows the job of a round keeps: those of docs/theory.md §7 that expected_accept needs, when it is wanted and
 // the caller has them.

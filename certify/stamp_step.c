@@ -3,8 +3,6 @@
 #include "certify/stamp_step.h"
 #include "base/clock.h"
 
-#include "certify/sampling.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -98,27 +96,6 @@ static hm_status add_divergences(struct hm_stamp_scene *s)
     return HM_OK;
 }
 
-// The law of the token under a rule (docs/log.md, "The walk"): accepted, it was certain; else it was drawn from p.
-static hm_status add_law_of_token(struct hm_stamp_scene *s)
-{
-    const struct hm_log_step *step = s->step;
-    struct hm_ival e = {0, 0}, ratio = {1, 1};
-    if (step->source == HM_SOURCE_ACCEPTED) {
-        struct hm_row *row = s->target;
-        bool same = mpq_equal(s->config->temperature.value, s->config->certify_temperature.value);
-        hm_status rc = same ? HM_OK
-                            : hm_row_open(step->target_row, s->config->vocab, &s->config->temperature, &row, s->err);
-        if (rc) return rc;
-        rc = hm_sampling_probability(row, step->support, &step->token, 1, &ratio, s->err);
-        if (!rc) rc = hm_sampling_complement(row, step->support, step->token, &e, s->err);
-        if (!same) hm_row_close(row);
-        if (rc) return rc;
-    }
-    hm_line_member(s->line, "e", e);
-    hm_line_member(s->line, "ratio", step->source == HM_SOURCE_ACCEPTED ? hm_stamp_provable(ratio) : ratio);
-    return HM_OK;
-}
-
 static hm_status add_figures(struct hm_stamp_scene *s)
 {
     struct hm_ival lse, entropy, regret;
@@ -128,13 +105,15 @@ static hm_status add_figures(struct hm_stamp_scene *s)
     hm_line_member(s->line, "lse", lse);
     hm_line_member(s->line, "entropy", entropy);
     if (s->draft) rc = add_distances(s);
-    bool relaxed = s->config->relaxed && s->kind == HM_STAMP_STEP;
-    if (!rc && relaxed) rc = hm_row_regret(s->target, s->step->token, &regret, s->err);
-    if (!rc && relaxed) hm_line_member(s->line, "regret", regret);
-    if (!rc && s->draft && (s->config->law[0] || s->config->law[1]))
-        hm_line_member(s->line, "standard_accept", s->distance.standard_accept);
+    bool regretted = s->config->has_rule && s->kind == HM_STAMP_STEP;
+    if (!rc && regretted) rc = hm_row_regret(s->target, s->step->token, &regret, s->err);
+    if (!rc && regretted) hm_line_member(s->line, "regret", regret);
+    bool proposals = s->config->law[0] || s->config->law[1] || s->config->acceptance == HM_STAMP_STANDARD ||
+                     s->config->acceptance == HM_STAMP_NUCLEUS;
+    if (!rc && s->draft && proposals) hm_line_member(s->line, "standard_accept", s->distance.standard_accept);
+    if (!rc) rc = hm_stamp_add_acceptance(s);
     if (!rc && s->draft) rc = add_divergences(s);
-    if (!rc && relaxed && !s->config->greedy) rc = add_law_of_token(s);
+    if (!rc) rc = hm_stamp_add_law_of_token(s);
     return rc;
 }
 

@@ -131,7 +131,7 @@ static void put_divergences(struct hm_output *o, const struct hm_report *r)
 
 static void put_laws(struct hm_output *o, const struct hm_report *r)
 {
-    static const char *const names[HM_LOG_LAWS] = {"iid", "topk"};
+    static const char *const names[HM_LOG_LAWS] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
     put_head(
         o, "Stochastic acceptance",
         "If the draft proposed m tokens (iid: draws; topk: its first m) and those in A were accepted surely, the "

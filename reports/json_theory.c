@@ -3,7 +3,7 @@
 #include "reports/number.h"
 #include "reports/output.h"
 
-static const char *const LAWS[HM_LOG_LAWS] = {"iid", "topk"};
+static const char *const LAWS[HM_LOG_LAWS] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
 
 static unsigned long long count(uint64_t n)
 {

@@ -76,7 +76,7 @@ static void put_divergences(struct hm_output *o, const struct hm_report *r)
 
 static void put_laws(struct hm_output *o, const struct hm_report *r)
 {
-    static const char *const names[HM_LOG_LAWS] = {"iid", "topk"};
+    static const char *const names[HM_LOG_LAWS] = {[HM_PROPOSAL_IID] = "iid", [HM_PROPOSAL_TOPK] = "topk"};
     bool any = false;
     for (size_t i = 0; i < r->claim_count; i++)
         for (size_t l = 0; l < HM_LOG_LAWS; l++) {
