@@ -1,5 +1,6 @@
 hallmark_test(pool)
 hallmark_test(stop)
 hallmark_test(session)
+hallmark_test(session_parts)
 hallmark_test(session_trees)
 hallmark_test(tree_select)
