@@ -32,13 +32,17 @@ struct setting {
     bool leaf_stop, covering, serial;
     size_t score_top, score_frontier;
     unsigned draft_threads;
+    enum hm_acceptance_kind stochastic; // STANDARD or NUCLEUS; else match, or the rule where there is one
+    enum hm_proposal proposal;
+    enum hm_budget_kind fidelity;
+    const char *limit;
     uint64_t seed;
     int32_t eos; // -1: none
 };
 
 // A session with all that it borrows.
 struct opened {
-    struct hm_rational temperature, certify, top_p;
+    struct hm_rational temperature, certify, top_p, limit;
     struct hm_rule rule;
     struct hm_drafter *drafter;
     struct hm_session_options options;
@@ -111,9 +115,12 @@ static inline void open_session(const struct models *m, const struct setting *s,
     hm_rational_init(&o->temperature);
     hm_rational_init(&o->certify);
     hm_rational_init(&o->top_p);
+    hm_rational_init(&o->limit);
     o->eos = s->eos;
     assert_int_equal(hm_rational_parse(s->temperature, &o->temperature, &err), HM_OK);
     hm_rational_set_int(&o->certify, 1, 1);
+    if (s->stochastic) hm_rational_set(&o->certify, &o->temperature);
+    if (s->limit) assert_int_equal(hm_rational_parse(s->limit, &o->limit, &err), HM_OK);
     if (s->top_p) assert_int_equal(hm_rational_parse(s->top_p, &o->top_p, &err), HM_OK);
     if (s->rule) assert_int_equal(hm_rule_parse(s->rule, &o->rule, &err), HM_OK);
     hm_status rc = open_drafter(m, s, positions, &o->drafter, &err);
@@ -122,9 +129,11 @@ static inline void open_session(const struct models *m, const struct setting *s,
         .depth = s->depth, .budget = s->budget, .cap = s->cap, .selection = s->selection, .covering = s->covering,
         .leaf_stop = s->leaf_stop, .score_top = s->score_top, .score_frontier = s->score_frontier, .serial = s->serial,
         .draft_threads = s->draft_threads, .positions = positions, .eos = &o->eos, .eos_count = s->eos >= 0,
-        .acceptance = {.kind = s->rule ? HM_ACCEPT_RULE : HM_ACCEPT_MATCH, .rule = s->rule ? &o->rule : NULL,
-                       .temperature = &o->temperature, .certify_temperature = &o->certify, .top_k = s->top_k,
-                       .top_p = s->top_p ? &o->top_p : NULL, .seed = s->seed}};
+        .fidelity = s->fidelity, .fidelity_limit = s->limit ? &o->limit : NULL,
+        .acceptance = {.kind = s->stochastic ? s->stochastic : s->rule ? HM_ACCEPT_RULE : HM_ACCEPT_MATCH,
+                       .rule = s->rule ? &o->rule : NULL, .proposal = s->proposal, .temperature = &o->temperature,
+                       .certify_temperature = &o->certify, .top_k = s->top_k, .top_p = s->top_p ? &o->top_p : NULL,
+                       .seed = s->seed}};
     if (!rc) rc = hm_session_open(&o->options, &o->session, &err);
     if (rc) fail_msg("status %d: %s", (int)rc, err.message);
 }
@@ -137,6 +146,7 @@ static inline void close_session(struct opened *o, const struct setting *s)
     hm_rational_clear(&o->temperature);
     hm_rational_clear(&o->certify);
     hm_rational_clear(&o->top_p);
+    hm_rational_clear(&o->limit);
 }
 
 enum { SEQUENCE = 3 }; // whose random numbers the tests use
