@@ -1,0 +1,1 @@
+hallmark_test(study)
