@@ -29,3 +29,4 @@ add_test(NAME fuzz_npy COMMAND fuzz_npy ${corpus})
 
 # EAGLE-3 heads, against golden files that tools/train_eagle3.py wrote.
 hallmark_test(eagle3)
+hallmark_test(eagle3_load)
