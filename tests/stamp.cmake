@@ -1,5 +1,5 @@
 # The producer of logs. The synthetic decode and the files it leaves are shared by the programs that run a stamper.
-set(stamp_fixture tests/test_stamp_fixture.c tests/test_stamp_files.c)
+set(stamp_fixture tests/test_stamp_fixture.c tests/test_stamp_tree.c tests/test_stamp_files.c)
 hallmark_test(shard)
 hallmark_test(sampling)
 hallmark_test(stamp_line)

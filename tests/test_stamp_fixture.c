@@ -1,5 +1,5 @@
 // The synthetic decode: see test_stamp_fixture.h.
-#include "tests/test_stamp_fixture.h"
+#include "tests/test_stamp_tree.h"
 
 #include "certify/philox.h"
 
@@ -8,103 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct tree {
-    size_t nodes;
-    int32_t parent[FIXTURE_NODES], token[FIXTURE_NODES];
-    size_t depth[FIXTURE_NODES];
-    float logq[FIXTURE_NODES];
-    uint64_t context[FIXTURE_NODES];
-};
-
-struct run {
-    const struct decode *decode;
-    struct hm_stamper *stamper;
-    struct hm_rational temperature, certify_temperature, top_p;
-    struct hm_rule rules[4], acceptance;
-    struct hm_divergence divergences[4];
-    size_t divergence_count;
-    size_t rule_count;
-    uint32_t sequence, t, round;
-    uint64_t seed, context; // of the sequence; of the tokens so far
-    int32_t last;           // newest token
-    size_t steps;           // over all sequences
-    bool finished, abandoned;
-    float target[FIXTURE_VOCAB], draft[FIXTURE_VOCAB];
-};
-
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t x)
-{
-    return (double)(mix(x) >> 11) * 0x1p-53;
-}
-
-// Rows of a context. Logits stand on a grid of 1/8, so that ties are frequent; now and then one is -inf or -0.
-static void make_rows(struct run *r, uint64_t context)
-{
-    double noise = uniform(context * 3 + 1) * 2;
-    for (size_t i = 0; i < r->decode->vocab; i++) {
-        uint64_t key = mix(context ^ mix(i + 1));
-        double logit = 6 * uniform(key) * uniform(key + 1) * (uniform(key + 2) < 0.2 ? 2 : 1) - 1;
-        r->target[i] = (float)(round(logit * 8) / 8);
-        r->draft[i] = (float)(round((logit + noise * (uniform(key + 3) - 0.5)) * 8) / 8);
-        if (i > 6 && uniform(key + 4) < 0.05) r->target[i] = -INFINITY;
-        if (i > 6 && uniform(key + 5) < 0.03) r->draft[i] = -INFINITY;
-    }
-}
-
-static uint64_t follow(uint64_t context, int32_t token)
-{
-    return mix(context ^ mix((uint64_t)token + 1000));
-}
-
-// Every node down to the depth proposes the first `width` tokens of its draft row, while the budget lasts.
-static void grow(struct run *r, struct tree *tree)
-{
-    const struct decode *d = r->decode;
-    struct hm_rational one;
-    hm_rational_init(&one);
-    hm_rational_set_int(&one, 1, 1);
-    *tree = (struct tree){.nodes = 1, .parent = {-1}, .token = {r->last}, .context = {r->context}};
-    for (size_t node = 0; node < tree->nodes; node++) {
-        struct hm_row *row;
-        struct hm_ival p;
-        if (tree->depth[node] == d->depth || tree->nodes + d->width > d->budget + 1) continue;
-        make_rows(r, tree->context[node]);
-        if (hm_row_open(r->draft, d->vocab, &one, &row, NULL)) abort();
-        for (size_t rank = 0; rank < d->width; rank++) {
-            size_t child = tree->nodes++;
-            tree->parent[child] = (int32_t)node;
-            tree->token[child] = hm_row_token(row, rank);
-            tree->depth[child] = tree->depth[node] + 1;
-            tree->context[child] = follow(tree->context[node], tree->token[child]);
-            if (hm_row_probability(row, tree->token[child], &p, NULL)) abort();
-            tree->logq[child] = logf((float)p.lo);
-        }
-        hm_row_close(row);
-    }
-    hm_rational_clear(&one);
-}
-
-static size_t children_of(const struct tree *tree, size_t node, int32_t *index, int32_t *token)
-{
-    size_t count = 0;
-    for (size_t i = node + 1; i < tree->nodes; i++)
-        if (tree->parent[i] == (int32_t)node) {
-            index[count] = (int32_t)i;
-            token[count++] = tree->token[i];
-        }
-    return count;
-}
-
 // The draw of docs/log.md at output position t from r->target.
-static int32_t draw(struct run *r, uint32_t t, size_t *support)
+int32_t fixture_draw(struct run *r, uint32_t t, size_t *support)
 {
     const struct decode *d = r->decode;
     struct hm_row *row;
@@ -138,25 +43,38 @@ static int relaxed_child(struct run *r, const int32_t *token, size_t count)
     return best;
 }
 
-struct decision {
-    int32_t token, child; // child: node index or -1
-    size_t support;
-};
-
-static struct decision decide(struct run *r, uint32_t t, const int32_t *index, const int32_t *token, size_t count,
-                              bool capped)
+// What the decoder's own code decides under stochastic acceptance and budgets; the checkers must agree.
+static hm_status accept_as(struct run *r, uint32_t t, const int32_t *token, size_t count, struct hm_decision *out)
 {
-    struct decision d = {.child = -1};
-    int32_t drawn = draw(r, t, &d.support);
-    int child = -1;
-    if (r->decode->acceptance) {
-        child = relaxed_child(r, token, count);
-    } else {
-        for (size_t i = 0; i < count; i++)
-            if (token[i] == drawn) child = (int)i;
+    const struct decode *d = r->decode;
+    struct hm_acceptance how = {.kind = r->kind,
+                                .rule = r->kind == HM_ACCEPT_STANDARD ? NULL : &r->acceptance,
+                                .proposal = d->iid ? HM_PROPOSAL_IID : HM_PROPOSAL_TOPK,
+                                .temperature = &r->temperature,
+                                .certify_temperature = &r->certify_temperature,
+                                .seed = r->seed};
+    struct hm_accept_node node = {r->target, d->no_draft ? NULL : r->draft, d->vocab, r->sequence, t, token, count};
+    return hm_accept(&how, d->fidelity ? &r->budget : NULL, &node, out, NULL);
+}
+
+// child: node index or -1. The rows are those of the node.
+static struct hm_decision decide(struct run *r, const struct tree *tree, uint32_t t, const int32_t *index, const int32_t *token,
+                                 size_t count, bool capped)
+{
+    struct hm_decision d = {.child = -1, .spent = r->budget.spent};
+    int64_t child = -1;
+    if (r->kind == HM_ACCEPT_STANDARD || r->kind == HM_ACCEPT_NUCLEUS || r->decode->fidelity) {
+        if (accept_as(r, t, token, capped ? 0 : count, &d)) d.token = 0; // a spoilt row: the stamper says so
+        if (d.child >= 0) d.child = index[d.child];
+        return d;
     }
-    d.token = child >= 0 && !capped ? token[child] : drawn;
-    if (child >= 0 && !capped) d.child = index[child];
+    d.token = fixture_draw(r, t, &d.support);
+    if (r->kind == HM_ACCEPT_RULE) child = relaxed_child(r, token, count);
+    for (size_t i = 0; i < count && r->kind == HM_ACCEPT_MATCH; i++)
+        if (token[i] == d.token) child = (int64_t)i;
+    if (child < 0 || capped) return d;
+    d.token = token[child];
+    if (!r->decode->leaf_stop || fixture_children(tree, (size_t)index[child], NULL, NULL)) d.child = index[child];
     return d;
 }
 
@@ -167,14 +85,14 @@ static hm_status emit(struct run *r, struct hm_log_step *step, struct hm_error *
     const struct decode *d = r->decode;
     step->sequence = r->sequence;
     step->t = r->t;
-    step->text = texts[mix(r->steps) % (sizeof texts / sizeof *texts)];
+    step->text = texts[fixture_mix(r->steps) % (sizeof texts / sizeof *texts)];
     step->text_size = strlen(step->text);
     if (step->token == 0) step->finish = HM_FINISH_EOS;
     else if (r->t + 1 == d->tokens) step->finish = HM_FINISH_LENGTH;
     if (d->spoil == r->steps + 1) r->target[3] = NAN;
     hm_status rc = hm_stamper_step(r->stamper, step, err);
     r->finished = step->finish != HM_FINISH_NONE;
-    r->context = follow(r->context, step->token);
+    r->context = fixture_follow(r->context, step->token);
     r->last = step->token;
     r->t++;
     r->steps++;
@@ -185,14 +103,14 @@ static hm_status emit(struct run *r, struct hm_log_step *step, struct hm_error *
 static void describe(struct run *r, const struct tree *tree, size_t node, struct hm_log_step *step, int32_t *index,
                      int32_t *token)
 {
-    make_rows(r, tree->context[node]);
+    fixture_rows(r, tree->context[node]);
     *step = (struct hm_log_step){.round = r->round,
                                  .node = node,
                                  .depth = tree->depth[node],
                                  .child = -1,
                                  .target_row = r->target,
                                  .children = token};
-    step->child_count = children_of(tree, node, index, token);
+    step->child_count = fixture_children(tree, node, index, token);
     if (r->decode->no_draft) step->draft_why = "no draft model";
     else if (step->child_count) step->draft_row = r->draft;
     else step->draft_why = "leaf";
@@ -207,7 +125,7 @@ static hm_status run_nodes(struct run *r, const struct tree *tree, const bool *v
         struct hm_log_step step;
         if (visited[node]) continue;
         describe(r, tree, node, &step, index, token);
-        draw(r, t + (uint32_t)tree->depth[node], &step.support);
+        fixture_draw(r, t + (uint32_t)tree->depth[node], &step.support);
         step.sequence = r->sequence;
         step.token = -1;
         rc = hm_stamper_step(r->stamper, &step, err);
@@ -222,19 +140,21 @@ static hm_status run_round(struct run *r, struct hm_error *err)
     int32_t index[FIXTURE_NODES], token[FIXTURE_NODES];
     bool visited[FIXTURE_NODES] = {false};
     size_t path[FIXTURE_NODES], length = 0;
-    struct decision decision[FIXTURE_NODES];
+    bool limited[FIXTURE_NODES];
+    struct hm_decision decision[FIXTURE_NODES];
     float rows[FIXTURE_NODES * FIXTURE_VOCAB];
     struct hm_log_step step;
     uint32_t t = r->t;
-    grow(r, &tree);
-    for (int32_t node = 0; node >= 0; node = decision[length - 1].child) {
+    fixture_grow(r, &tree);
+    for (int64_t node = 0; node >= 0; node = decision[length - 1].child) {
         describe(r, &tree, (size_t)node, &step, index, token);
         bool capped = r->decode->cap && length >= r->decode->cap;
-        decision[length] = decide(r, t + (uint32_t)length, index, token, step.child_count, capped);
+        decision[length] = decide(r, &tree, t + (uint32_t)length, index, token, step.child_count, capped);
+        limited[length] = capped;
         path[length++] = (size_t)node;
     }
     for (size_t node = 0; node < tree.nodes; node++) {
-        make_rows(r, tree.context[node]);
+        fixture_rows(r, tree.context[node]);
         memcpy(rows + node * r->decode->vocab, r->target, r->decode->vocab * sizeof *rows);
     }
     struct hm_log_round round = {.sequence = r->sequence,
@@ -245,6 +165,9 @@ static hm_status run_round(struct run *r, struct hm_error *err)
                                  .token = tree.token,
                                  .logq = tree.logq,
                                  .pool = tree.nodes - 1,
+                                 .scored = tree.scored,
+                                 .first_drawn = tree.first >= 0,
+                                 .first = tree.first,
                                  .accepted = length - 1,
                                  .target_rows = rows,
                                  .draft_seconds = 0.25,
@@ -255,10 +178,17 @@ static hm_status run_round(struct run *r, struct hm_error *err)
         step.token = decision[i].token;
         step.support = decision[i].support;
         step.child = decision[i].child;
+        step.capped = limited[i];
+        step.charged = decision[i].charged;
+        step.relaxed = decision[i].relaxed;
+        step.charge = decision[i].charge;
+        step.spent = decision[i].spent;
         step.source = step.child >= 0 ? HM_SOURCE_ACCEPTED : HM_SOURCE_CONTINUATION;
         visited[path[i]] = true;
         rc = emit(r, &step, err);
     }
+    r->covered = false; // is the context the address of a node?
+    for (size_t node = 0; node < tree.nodes; node++) r->covered = r->covered || tree.context[node] == r->context;
     if (!rc && r->decode->all_nodes && !r->abandoned) rc = run_nodes(r, &tree, visited, t, err);
     r->round++;
     return rc;
@@ -283,13 +213,14 @@ static hm_status run_sequence(struct run *r, struct hm_error *err)
                                      .stop_count = 2};
     hm_status rc = hm_stamper_sequence(r->stamper, &record, err);
     r->seed = record.seed;
-    r->context = mix(r->decode->seed + r->sequence);
+    r->context = fixture_mix(r->decode->seed + r->sequence);
     r->t = r->round = 0;
-    r->finished = false;
-    make_rows(r, r->context);
+    r->finished = r->covered = false;
+    hm_budget_begin(&r->budget, r->decode->tokens, r->decode->budget, r->decode->vocab);
+    fixture_rows(r, r->context);
     struct hm_log_step step = {
         .round = -1, .source = HM_SOURCE_PREFILL, .child = -1, .target_row = r->target, .draft_why = "prefill"};
-    step.token = draw(r, 0, &step.support);
+    step.token = fixture_draw(r, 0, &step.support);
     if (!rc) rc = emit(r, &step, err);
     while (!rc && !r->finished && !r->abandoned) rc = run_round(r, err);
     return rc;
@@ -308,7 +239,10 @@ static hm_status open_stamper(struct run *r, const struct hm_stamp_options *opti
     struct hm_log_model target = {.name = "made \"up\"", .vocab = d->vocab, .architecture = "Synthetic"};
     memset(target.sha256, 'a', sizeof target.sha256 - 1);
     struct hm_log_model draft = target;
+    char score[32];
     if (d->cap) snprintf(traversal, sizeof traversal, "cap:%zu", d->cap);
+    if (d->leaf_stop) snprintf(traversal, sizeof traversal, "leaf-stop");
+    snprintf(score, sizeof score, "frontier:%zu", d->scored);
     struct hm_log_header header = {.rules = r->rules,
                                    .rule_count = r->rule_count,
                                    .m = d->m,
@@ -319,7 +253,13 @@ static hm_status open_stamper(struct run *r, const struct hm_stamp_options *opti
                                    .divergence_count = r->divergence_count,
                                    .law_iid = d->laws,
                                    .law_topk = d->laws,
-                                   .acceptance = d->acceptance ? &r->acceptance : NULL,
+                                   .acceptance = r->kind == HM_ACCEPT_RULE || r->kind == HM_ACCEPT_NUCLEUS ? &r->acceptance : NULL,
+                                   .standard = r->kind == HM_ACCEPT_STANDARD,
+                                   .proposal_iid = d->iid,
+                                   .budget_kind = !d->fidelity                 ? HM_LOG_NO_BUDGET
+                                                  : r->budget.kind == HM_BUDGET_TV ? HM_LOG_TV_BUDGET
+                                                                                   : HM_LOG_REGRET_BUDGET,
+                                   .budget_limit = &r->budget.limit,
                                    .temperature = &r->temperature,
                                    .certify_temperature = &r->certify_temperature,
                                    .top_k = d->top_k,
@@ -333,13 +273,29 @@ static hm_status open_stamper(struct run *r, const struct hm_stamp_options *opti
                                    .width = d->width,
                                    .depth = d->depth,
                                    .budget = d->budget,
-                                   .selection = "draft",
+                                   .selection = d->selection ? d->selection : "draft",
                                    .traversal = traversal,
-                                   .proposal = "topk",
+                                   .score = d->scored ? score : NULL,
+                                   .proposal = d->iid ? "iid" : "topk",
                                    .weights_dtype = "F32",
                                    .backend = "none",
                                    .row_source = "foreign"};
     return hm_stamper_open(options, &header, &r->stamper, err);
+}
+
+static void parse_acceptance(struct run *r)
+{
+    const struct decode *d = r->decode;
+    if (d->acceptance && strcmp(d->acceptance, "standard") == 0) {
+        r->kind = HM_ACCEPT_STANDARD;
+    } else if (d->acceptance) {
+        if (hm_rule_parse(d->acceptance, &r->acceptance, NULL)) abort();
+        r->kind = r->acceptance.kind == HM_RULE_NUCLEUS ? HM_ACCEPT_NUCLEUS : HM_ACCEPT_RULE;
+    }
+    hm_budget_init(&r->budget);
+    if (!d->fidelity) return;
+    r->budget.kind = r->kind == HM_ACCEPT_NUCLEUS ? HM_BUDGET_TV : HM_BUDGET_REGRET;
+    if (hm_rational_parse(d->fidelity, &r->budget.limit, NULL)) abort();
 }
 
 hm_status decode_run(const struct decode *decode, const struct hm_stamp_options *options,
@@ -353,7 +309,7 @@ hm_status decode_run(const struct decode *decode, const struct hm_stamp_options 
         if (hm_rule_parse(decode->rules[r.rule_count], &r.rules[r.rule_count], NULL)) abort();
     for (; r.divergence_count < 4 && decode->divergences[r.divergence_count]; r.divergence_count++)
         if (hm_divergence_parse(decode->divergences[r.divergence_count], &r.divergences[r.divergence_count], NULL)) abort();
-    if (decode->acceptance && hm_rule_parse(decode->acceptance, &r.acceptance, NULL)) abort();
+    parse_acceptance(&r);
     hm_status rc = open_stamper(&r, options, err);
     if (!rc) {
         hm_status ran = HM_OK;
@@ -363,7 +319,8 @@ hm_status decode_run(const struct decode *decode, const struct hm_stamp_options 
     }
     for (size_t i = 0; i < r.rule_count; i++) hm_rule_clear(&r.rules[i]);
     for (size_t i = 0; i < r.divergence_count; i++) hm_divergence_clear(&r.divergences[i]);
-    if (decode->acceptance) hm_rule_clear(&r.acceptance);
+    if (r.kind == HM_ACCEPT_RULE || r.kind == HM_ACCEPT_NUCLEUS) hm_rule_clear(&r.acceptance);
+    hm_budget_clear(&r.budget);
     hm_rational_clear(&r.temperature);
     hm_rational_clear(&r.certify_temperature);
     hm_rational_clear(&r.top_p);

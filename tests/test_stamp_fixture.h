@@ -11,12 +11,17 @@ struct decode {
     const char *divergences[4]; // up to the first NULL
     uint32_t m[4];        // [m_count]
     size_t m_count;
-    const char *acceptance;          // NULL: match
+    const char *acceptance;          // NULL: match; "standard"; a rule
     const char *temperature;         // NULL: "0"
     const char *certify_temperature; // NULL: "1"
     size_t top_k;
     const char *top_p; // NULL: off
     bool margin, universal, laws, all_nodes, no_draft;
+    bool iid;                         // children are draws from the draft
+    const char *fidelity;             // the limit of a budget: of total variation with a nucleus, else of regret; NULL: none
+    const char *selection;            // NULL: "draft"
+    bool leaf_stop;
+    size_t scored;                    // so many nodes of each round are only scored
     size_t width, depth, budget, cap; // cap 0: exhaustive
     size_t sequences, tokens;         // of each sequence; token 0 ends one early
     uint64_t seed;

@@ -83,6 +83,9 @@ static void every_rule(void **unused)
             decode.laws = seed == 1;
             decode.all_nodes = seed == 1;
             decode.temperature = seed == 1 ? NULL : "7/10";
+            if (strncmp(rules[i], "nucleus", 7) == 0) { // speculative: one temperature, not 0
+                decode.temperature = decode.certify_temperature = "7/10";
+            }
             decode.vocab = 10 + 3 * i;
             decode.tokens = 8;
             decode.seed = seed * 100 + i;
@@ -121,13 +124,85 @@ static void laws_and_expectations(void **unused)
         decode.rules[0] = "nucleus:0.8";
         decode.m_count = 3;
         decode.universal = decode.laws = true;
-        decode.top_k = decode.temperature && i & 1 ? 9 : 0;
-        decode.top_p = decode.temperature && i % 4 == 2 ? "0.9" : NULL;
+        if (i / 3 == 2) decode.certify_temperature = decode.temperature = temperatures[1 + i % 2];
+        decode.top_k = decode.temperature && i & 1 && i / 3 < 2 ? 9 : 0;
+        decode.top_p = decode.temperature && i % 4 == 2 && i / 3 < 2 ? "0.9" : NULL;
         decode.cap = i % 4 == 3 ? 1 : 0;
         decode.sequences = 1;
         decode.tokens = 6;
         decode.seed = 900 + i;
         prove_twice(&decode);
+    }
+}
+
+// Standard and nucleus acceptance, point masses and draws, capped and not, wide and narrow.
+static void speculative_sampling(void **unused)
+{
+    (void)unused;
+    static const char *const acceptances[] = {"standard", "nucleus:0.9", "nucleus:1/2", "nucleus:1"};
+    uint64_t base = test_seed("speculative_sampling") % 1000;
+    for (size_t i = 0, n = test_count(4, 12, 80); i < n; i++) {
+        struct decode decode = i % 5 == 4 ? decode_rich : decode_plain;
+        decode.acceptance = acceptances[i / 2 % 4];
+        decode.iid = i & 1;
+        decode.temperature = decode.certify_temperature = i % 3 ? "1" : "7/10";
+        decode.top_k = 0, decode.top_p = NULL;
+        decode.cap = i % 4 == 3 ? 1 : 0;
+        decode.width = 1 + i % 3;
+        decode.depth = 3;
+        decode.budget = 9;
+        decode.laws = i % 4 == 1;
+        decode.all_nodes = i % 4 == 2;
+        decode.vocab = 9 + i % 7;
+        decode.tokens = 8;
+        decode.seed = 2000 + base + i;
+        prove(&decode);
+    }
+}
+
+static void fidelity_budgets(void **unused)
+{
+    (void)unused;
+    static const char *const limits[] = {"1/2", "0", "0.05", "2"};
+    uint64_t base = test_seed("fidelity_budgets") % 1000;
+    for (size_t i = 0, n = test_count(4, 12, 80); i < n; i++) {
+        struct decode decode = decode_plain;
+        bool regret = i % 4 == 3;
+        decode.acceptance = regret ? "additive:0.4" : "nucleus:0.8";
+        decode.temperature = decode.certify_temperature = regret ? NULL : "1";
+        decode.iid = !regret && i & 1;
+        decode.fidelity = limits[i / 2 % 4];
+        decode.width = 1 + i % 2;
+        decode.depth = 3;
+        decode.budget = 8;
+        decode.cap = i % 5 == 4 ? 2 : 0;
+        decode.vocab = 8 + i % 5;
+        decode.tokens = 10;
+        decode.all_nodes = i % 4 == 0;
+        decode.seed = 4000 + base + i;
+        prove(&decode);
+    }
+}
+
+// First tokens drawn before the tree is chosen, walks that stop before leaves, nodes only scored.
+static void selections(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {"root-draw", "pearl", "covering", "root", "draft"};
+    uint64_t base = test_seed("selections") % 1000;
+    for (size_t i = 0, n = test_count(5, 15, 80); i < n; i++) {
+        struct decode decode = decode_plain;
+        decode.selection = names[i % 5];
+        decode.leaf_stop = i % 5 == 2 || i % 3 == 1;
+        decode.cap = !decode.leaf_stop && i % 4 == 0 ? 1 : 0;
+        decode.scored = i % 2 ? 1 + i % 4 : 0;
+        decode.temperature = i % 3 == 2 ? NULL : "1";
+        decode.top_k = i % 6 == 1 ? 5 : 0;
+        decode.all_nodes = i % 4 != 3;
+        decode.vocab = 8 + i % 4;
+        decode.tokens = 10;
+        decode.seed = 6000 + base + i;
+        prove(&decode);
     }
 }
 
@@ -173,7 +248,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plain_decode),        cmocka_unit_test(the_rich_decode),
         cmocka_unit_test(every_rule),              cmocka_unit_test(processors_and_temperatures),
-        cmocka_unit_test(laws_and_expectations),
+        cmocka_unit_test(laws_and_expectations),   cmocka_unit_test(speculative_sampling),
+        cmocka_unit_test(fidelity_budgets),        cmocka_unit_test(selections),
         cmocka_unit_test(no_draft_model),          cmocka_unit_test(rows_that_are_absent),
         cmocka_unit_test(logs_that_stop_early),
     };
