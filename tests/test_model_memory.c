@@ -1,43 +1,8 @@
 // Out of memory at every place: the n-th allocation of opening a model, prefilling, running a tree and committing
 // fails, for each n. The call that meets it says HM_MEMORY, nothing leaks (run under a sanitizer), and a cache that was
 // refused something goes on as if nothing had happened. Linked with --wrap for the allocation functions.
+#include "tests/failing_allocations.h"
 #include "tests/model_support.h"
-
-static long countdown = -1; // allocations left before one fails; negative: none fails
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(old, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
 
 enum { PREFIX = 5, ROWS = 100, VOCAB = 192 };
 

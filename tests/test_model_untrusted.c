@@ -1,92 +1,10 @@
 // Damaged checkpoints: thousands of random mutations of config.json, of the index and of a weight file's header.
 // Opening may succeed or fail, but a failure has a message of one line that names a file, and what opens can compute.
-#include "tests/checkpoint_support.h"
-#include "tests/model_support.h"
+#include "tests/mutation.h"
 
 #include "base/file.h"
 
-enum { TRIALS = 3000, SIZE_MOST = 1 << 16 };
-
-// Words that mean something to the readers.
-static const char *const words[] = {
-    "0",
-    "1",
-    "-1",
-    "2",
-    "16",
-    "36",
-    "97",
-    "4294967296",
-    "9007199254740993",
-    "1e308",
-    "1e-308",
-    "0.5",
-    "null",
-    "true",
-    "false",
-    "[]",
-    "{}",
-    "\"\"",
-    "[1,2]",
-    "\"F16\"",
-    "\"BF16\"",
-    "\"I64\"",
-    "\"F4\"",
-    "[0,0]",
-    "\"llama3\"",
-    "\"yarn\"",
-    "{\"type\":\"llama3\"}",
-    "\"../x\"",
-    "\"Qwen2ForCausalLM\"",
-    "\"LlamaForCausalLM\"",
-    "\"silu\"",
-    "[[[[[[[[",
-    "}",
-    ",",
-    "\\u0000",
-    "\xff",
-};
-
-// One to four changes: a byte set, bytes removed, a value replaced by a word, a piece repeated.
-static size_t mutate(char *text, size_t size, uint64_t *seed)
-{
-    for (uint32_t changes = 1 + draw(seed, 4); changes && size > 1; changes--) {
-        size_t at = draw(seed, (uint32_t)size), end;
-        const char *word = words[draw(seed, sizeof words / sizeof *words)];
-        switch (draw(seed, 4)) {
-        case 0: text[at] = (char)draw(seed, 256); continue;
-        case 1:
-            word = "";
-            end = at + 1 + draw(seed, 8);
-            break;
-        case 2:
-            while (at < size && text[at] != ':') at++;
-            at += at < size;
-            for (end = at; end < size && !strchr(",}\n", text[end]);) end++;
-            break;
-        default: end = at; break;
-        }
-        if (end > size) end = size;
-        size_t n = strlen(word);
-        if (size - (end - at) + n >= SIZE_MOST) continue;
-        memmove(text + at + n, text + end, size - end);
-        memcpy(text + at, word, n);
-        size = size - (end - at) + n;
-    }
-    return size;
-}
-
-static void write_bytes(const char *name, const void *head, size_t head_size, const void *text, size_t size,
-                        const void *tail, size_t tail_size)
-{
-    (void)unlink(in_folder(name));
-    FILE *f = fopen(in_folder(name), "wb");
-    assert_non_null(f);
-    fwrite(head, 1, head_size, f);
-    fwrite(text, 1, size, f);
-    fwrite(tail, 1, tail_size, f);
-    assert_int_equal(fclose(f), 0);
-}
+enum { TRIALS = 3000 };
 
 // Opens the folder; returns whether that went well. Models that are too large to try are not run.
 static bool try_folder(struct hm_device *device)
