@@ -63,6 +63,66 @@ static hm_status parse_further(const struct hm_place *place, const cJSON *in, st
     return HM_OK;
 }
 
+static bool one_of(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(text, words[i]) == 0) return true;
+    return false;
+}
+
+// Is text PREFIX and then digits of a number from 1 to 2^53?
+static bool counts(const char *text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    if (strncmp(text, prefix, length) != 0) return false;
+    const char *digits = text + length;
+    size_t n = strlen(digits);
+    return n >= 1 && n <= 15 && *digits != '0' && strspn(digits, "0123456789") == n;
+}
+
+// How the tree is chosen and walked: words that say what the rest of the log means.
+static hm_status parse_walk(const struct hm_place *place, const cJSON *decoder, struct hm_record_header *h)
+{
+    static const char *const selections[] = {"draft", "root", "root-draw", "pearl", "covering"};
+    static const char *const traversals[] = {"exhaustive", "leaf-stop"};
+    TRY(hm_field_string(place, decoder, "traversal", &h->traversal));
+    h->selection = hm_field_text(decoder, "selection");
+    h->score = hm_field_text(decoder, "score");
+    if (!one_of(h->traversal, traversals, 2) && !counts(h->traversal, "cap:"))
+        return hm_place_mismatch(place, "traversal", "\"exhaustive\", \"cap:N\" or \"leaf-stop\"", hm_field_find(decoder, "traversal"));
+    if (h->selection && !one_of(h->selection, selections, 5))
+        return hm_place_mismatch(place, "selection", "\"draft\", \"root\", \"root-draw\", \"pearl\" or \"covering\"",
+                                 hm_field_find(decoder, "selection"));
+    if (h->score && !counts(h->score, "top:") && !counts(h->score, "frontier:") && strcmp(h->score, "frontier:all") != 0)
+        return hm_place_mismatch(place, "score", "\"top:M\", \"frontier:E\" or \"frontier:all\"", hm_field_find(decoder, "score"));
+    return HM_OK;
+}
+
+// The fidelity budget, which most logs do not have.
+static hm_status parse_budget(const struct hm_place *place, const cJSON *in, struct hm_record_header *h)
+{
+    static const char *const kinds[] = {"tv", "regret"};
+    const cJSON *budget;
+    int which;
+    if (!hm_field_find(in, "budget")) return HM_OK;
+    TRY(hm_field_object(place, in, "budget", &budget));
+    const struct hm_place inside = hm_place_inside(place, "budget", -1);
+    TRY(hm_field_choice(&inside, budget, "kind", kinds, 2, &which));
+    TRY(hm_field_rational(&inside, budget, "limit", &h->budget_limit));
+    h->budget_kind = kinds[which];
+    return HM_OK;
+}
+
+static hm_status parse_proposal(const struct hm_place *place, const cJSON *in, struct hm_record_header *h)
+{
+    static const char *const proposals[] = {"topk", "iid", "none"};
+    int which;
+    if (!hm_field_find(in, "proposal")) return HM_OK;
+    TRY(hm_field_choice(place, in, "proposal", proposals, 3, &which));
+    h->proposal = proposals[which];
+    return HM_OK;
+}
+
 static hm_status parse_decoder(const struct hm_place *place, const cJSON *in, struct hm_record_header *h)
 {
     const cJSON *decoder;
@@ -74,9 +134,7 @@ static hm_status parse_decoder(const struct hm_place *place, const cJSON *in, st
     TRY(hm_field_integer(&inside, decoder, "width", 0, HM_MOST_INTEGER, &h->width));
     TRY(hm_field_integer(&inside, decoder, "depth", 0, HM_MOST_INTEGER, &h->depth));
     TRY(hm_field_integer(&inside, decoder, "budget", 0, HM_MOST_INTEGER, &h->budget));
-    TRY(hm_field_string(&inside, decoder, "traversal", &h->traversal));
-    h->selection = hm_field_text(decoder, "selection");
-    return HM_OK;
+    return parse_walk(&inside, decoder, h);
 }
 
 // What only informs: absent members stay NULL.
@@ -84,7 +142,6 @@ static void parse_asserted(const cJSON *in, struct hm_record_header *h)
 {
     const cJSON *numerics = hm_field_find(in, "numerics"), *rows = hm_field_find(in, "rows"), *run = hm_field_find(in, "run");
     h->tokenizer_sha256 = hm_field_text(in, "tokenizer_sha256");
-    h->proposal = hm_field_text(in, "proposal");
     h->rng = hm_field_text(in, "rng");
     h->weights = hm_field_text(numerics, "weights");
     h->accumulate = hm_field_text(numerics, "accumulate");
@@ -121,6 +178,8 @@ hm_status hm_log_parse_header(struct hm_log_reader *r, const struct hm_place *pl
     h->all_nodes = which == 1;
     TRY(parse_model(place, in, "target", &h->target));
     if (hm_field_find(in, "draft")) TRY(parse_model(place, in, "draft", &h->draft));
+    TRY(parse_proposal(place, in, h));
+    TRY(parse_budget(place, in, h));
     TRY(parse_decoder(place, in, h));
     parse_asserted(in, h);
     return HM_OK;
@@ -223,6 +282,11 @@ hm_status hm_log_parse_round(struct hm_log_reader *r, const struct hm_place *pla
     if (round->t != r->t + 1) return wrong_number(place, "t", r->t + 1, round->t);
     TRY(hm_field_integer(place, in, "pool", 0, HM_MOST_INTEGER, &round->pool));
     TRY(parse_tree(r, place));
+    int64_t scored = 0, most = r->header.score ? (int64_t)round->nodes - 1 : 0;
+    if (hm_field_find(in, "scored")) TRY(hm_field_integer(place, in, "scored", 0, most, &scored));
+    round->scored = (size_t)scored;
+    round->first = -1;
+    if (hm_field_find(in, "first")) TRY(hm_field_integer(place, in, "first", 0, r->header.target.vocab - 1, &round->first));
     round->has_expected_accept = hm_field_find(in, "expected_accept") != NULL;
     if (round->has_expected_accept) TRY(hm_field_ival(place, in, "expected_accept", &round->expected_accept));
     r->round = round->round;

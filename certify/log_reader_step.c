@@ -68,10 +68,40 @@ static hm_status parse_divergences(struct hm_log_reader *r, const struct hm_plac
     return HM_OK;
 }
 
-static hm_status parse_row_figures(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
+// How the token was accepted, and what that cost.
+static hm_status parse_acceptance(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
 {
     const cJSON *in = r->json;
     bool has_ratio;
+    TRY(parse_optional(place, in, "regret", &step->has_regret, &step->regret));
+    TRY(parse_optional(place, in, "standard_accept", &step->has_standard_accept, &step->standard_accept));
+    TRY(parse_optional(place, in, "nucleus_excess", &step->has_nucleus_excess, &step->nucleus_excess));
+    TRY(parse_optional(place, in, "accept", &step->has_accept, &step->accept));
+    TRY(parse_optional(place, in, "accept_standard", &step->has_accept_standard, &step->accept_standard));
+    TRY(parse_optional(place, in, "e", &step->has_e, &step->e));
+    TRY(parse_optional(place, in, "ratio", &has_ratio, &step->ratio));
+    if (step->has_e != has_ratio)
+        return hm_place_fail(place, has_ratio ? "e" : "ratio", HM_FORMAT, "`e` and `ratio` together", "one of them");
+    return HM_OK;
+}
+
+// What a step charges to the fidelity budget of its sequence.
+static hm_status parse_charge(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
+{
+    const cJSON *in = r->json, *spent = hm_field_find(in, "spent");
+    if (!r->header.budget_kind) return HM_OK;
+    TRY(parse_optional(place, in, "charge", &step->has_charge, &step->charge));
+    if (step->has_charge) TRY(hm_field_bool(place, in, "relaxed", &step->relaxed));
+    else if (hm_field_find(in, "relaxed"))
+        return hm_place_fail(place, "charge", HM_FORMAT, "`charge` and `relaxed` together", "one of them");
+    step->has_spent = true;
+    if (hm_value_real(spent, &step->spent) && step->spent >= 0 && step->spent < INFINITY) return HM_OK;
+    return hm_place_mismatch(place, "spent", "a hexadecimal float of 0 or more", spent);
+}
+
+static hm_status parse_row_figures(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
+{
+    const cJSON *in = r->json;
     TRY(hm_field_ival(place, in, "lse", &step->lse));
     TRY(hm_field_ival(place, in, "entropy", &step->entropy));
     step->has_draft = hm_field_find(in, "kl_pq") != NULL;
@@ -80,12 +110,7 @@ static hm_status parse_row_figures(struct hm_log_reader *r, const struct hm_plac
         TRY(hm_field_ival(place, in, "kl_qp", &step->kl_qp));
         TRY(hm_field_ival(place, in, "tv", &step->tv));
     }
-    TRY(parse_optional(place, in, "regret", &step->has_regret, &step->regret));
-    TRY(parse_optional(place, in, "standard_accept", &step->has_standard_accept, &step->standard_accept));
-    TRY(parse_optional(place, in, "e", &step->has_e, &step->e));
-    TRY(parse_optional(place, in, "ratio", &has_ratio, &step->ratio));
-    if (step->has_e != has_ratio)
-        return hm_place_fail(place, has_ratio ? "e" : "ratio", HM_FORMAT, "`e` and `ratio` together", "one of them");
+    TRY(parse_acceptance(r, place, step));
     return parse_divergences(r, place, step);
 }
 
@@ -143,6 +168,7 @@ hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *plac
     TRY(hm_field_integer(place, in, "depth", 0, HM_MOST_INTEGER, &step->depth));
     TRY(hm_field_integer(place, in, "support", 1, r->header.target.vocab, &step->support));
     TRY(parse_common(r, place, step, is_step));
+    if (is_step) TRY(parse_charge(r, place, step));
     if (is_step) {
         r->t = step->t;
         r->finished = step->finish != HM_FINISH_NONE;

@@ -1,4 +1,5 @@
 hallmark_test(log_reader)
+hallmark_test(log_reader_acceptance)
 hallmark_test(log_reader_further)
 hallmark_test(report)
 hallmark_test(report_logs)
