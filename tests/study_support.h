@@ -47,7 +47,7 @@ static inline void study_shares(uint64_t *state, struct study_round *s, int32_t 
 static inline void study_substitute(uint64_t *state, struct study_round *s, double *p, struct hm_substitute *out)
 {
     size_t n = 0;
-    double full[STUDY_MOST];
+    double full[STUDY_MOST] = {0};
     *out = (struct hm_substitute){.address = (enum hm_address_class)test_below(state, HM_ADDRESS_CLASSES), .p = p};
     study_shares(state, s, -1, full);
     for (size_t i = 0; i < s->round.count; i++)
