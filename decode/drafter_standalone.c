@@ -12,6 +12,7 @@ struct standalone_drafter {
     struct hm_drafter base;
     struct hm_model *model;
     struct hm_cache *cache;
+    size_t width;         // most children of one expansion
     int32_t *feed;        // tokens to feed; an id that the draft does not have is fed as 0: it only guesses
     size_t feed_capacity;
     // Scratch for one level, [width] each.
@@ -64,6 +65,9 @@ static hm_status propose(struct hm_drafter *base, const int32_t *context, size_t
 {
     struct standalone_drafter *d = (struct standalone_drafter *)base;
     hm_pool_reset(pool);
+    if (pool->vocab != base->vocab || pool->width > d->width)
+        return hm_fail(err, HM_USAGE, "draft: expected a pool of rows of %zu and width up to %zu, found %zu, %zu", base->vocab,
+                       d->width, pool->vocab, pool->width);
     hm_status rc = expand_root(d, context, length, pool, err);
     for (size_t level = 0; level < depth && !rc; level++) {
         hm_pool_advance(pool);
@@ -94,21 +98,26 @@ hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size
                                      size_t depth, struct hm_drafter **out, struct hm_error *err)
 {
     static const struct hm_drafter_ops ops = {.propose = propose, .restart = restart, .close = close_standalone};
-    struct standalone_drafter *d = hm_calloc(1, sizeof *d);
     *out = NULL;
+    size_t nodes, slots;
+    if (!hm_mul_size(width, depth, &nodes) || !hm_add_size(nodes, positions, &slots))
+        return hm_fail(err, HM_RANGE, "draft: expected room for positions and a tree, found %zu, width %zu, depth %zu", positions,
+                       width, depth);
+    struct standalone_drafter *d = hm_calloc(1, sizeof *d);
     if (!d) return hm_fail(err, HM_MEMORY, "out of memory for a drafter");
     const struct hm_model_info *info = hm_model_info(model);
     d->base = (struct hm_drafter){.ops = &ops, .name = "standalone", .vocab = info->vocab,
                                   .usable = usable < info->vocab ? usable : info->vocab, .device = hm_model_device(model),
                                   .positions = positions < info->max_positions ? positions : info->max_positions};
     d->model = model;
+    d->width = width;
     d->token = hm_calloc(width, sizeof *d->token);
     d->parent = hm_calloc(width, sizeof *d->parent);
     d->index = hm_calloc(width, sizeof *d->index);
     hm_status rc = HM_OK;
     if (!d->token || !d->parent || !d->index)
         rc = hm_fail(err, HM_MEMORY, "out of memory for a drafter of width %zu", width);
-    if (!rc) rc = hm_cache_open(model, positions + width * depth, &d->cache, err);
+    if (!rc) rc = hm_cache_open(model, slots, &d->cache, err);
     if (rc) close_standalone(&d->base);
     else *out = &d->base;
     return rc;

@@ -4,6 +4,7 @@
 #include "tests/eagle3_support.h"
 
 #include <math.h>
+#include <pthread.h>
 
 static const char *const variants[] = {"plain",          "norm_output",        "fc_norm",  "norm_before_residual",
                                        "norm_before_fc", "target_hidden_size", "five_taps"};
@@ -11,7 +12,7 @@ static const char *const variants[] = {"plain",          "norm_output",        "
 // A golden file, its head and a target for it.
 struct golden {
     struct hm_safetensors *file;
-    struct hm_device *device;
+    struct hm_device *device, *peer; // of the target; of the drafter, where it has one of its own
     struct hm_model *target;
     struct hm_drafter *drafter;
     size_t length, tap_width, vocab;
@@ -48,16 +49,20 @@ static struct hm_drafter *open_drafter(struct golden *g, const char *dir, size_t
     struct hm_error err = {0};
     struct hm_drafter *drafter = NULL;
     struct hm_eagle3_options options = {.positions = 64, .width = width, .depth = depth};
-    expect_ok(hm_drafter_open_eagle3(dir, g->target, g->device, &options, &drafter, &err), &err);
+    struct hm_device *device = g->peer ? g->peer : g->device;
+    expect_ok(hm_drafter_open_eagle3(dir, g->target, device, &options, &drafter, &err), &err);
     return drafter;
 }
 
-static void open_golden(struct golden *g, const char *name, size_t width, size_t depth, unsigned threads)
+enum place { SAME_DEVICE, PEER };
+
+static void open_golden(struct golden *g, const char *name, size_t width, size_t depth, enum place place)
 {
     char dir[128], path[160];
     bool tiny = strcmp(name, "tiny") == 0;
     struct hm_error err = {0};
-    *g = (struct golden){.device = open_device(threads, HM_ISA_BEST)};
+    *g = (struct golden){.device = open_device(1, HM_ISA_BEST)};
+    if (place == PEER) expect_ok(hm_device_open_peer(g->device, 2, &g->peer, &err), &err);
     snprintf(dir, sizeof dir, tiny ? "models/tiny-eagle3" : "tests/data/eagle3/%s", name);
     snprintf(path, sizeof path, "tests/data/eagle3/%s/golden.safetensors", name);
     g->file = open_tensors(path);
@@ -79,6 +84,7 @@ static void close_golden(struct golden *g)
 {
     hm_drafter_close(g->drafter);
     hm_model_close(g->target);
+    hm_device_close(g->peer);
     hm_device_close(g->device);
     hm_safetensors_close(g->file);
     free(g->taps);
@@ -166,7 +172,7 @@ static void agrees(const char *name, size_t width, uint64_t *seed)
 {
     struct golden g;
     struct hm_pool pool;
-    open_golden(&g, name, width, 2, 1);
+    open_golden(&g, name, width, 2, SAME_DEVICE);
     open_pool(&pool, g.drafter, width);
     double stable = stable_difference(&g, &pool, 0, seed), tree = tree_difference(&g, &pool, seed),
            shifted = stable_difference(&g, &pool, 1, seed);
@@ -226,8 +232,8 @@ static void test_bits(void **state)
     enum { WIDE = 130, DEPTH = 4 };
     struct golden plain, other;
     struct hm_pool chain, tree, grown;
-    open_golden(&plain, "tiny", WIDE, DEPTH, 1);
-    open_golden(&other, "tiny", WIDE, DEPTH, 2);
+    open_golden(&plain, "tiny", WIDE, DEPTH, SAME_DEVICE);
+    open_golden(&other, "tiny", WIDE, DEPTH, PEER);
     open_pool(&chain, plain.drafter, 1);
     show_taps(plain.drafter, plain.device, plain.taps, plain.tap_width, 0, plain.length - 1, &seed);
     propose(&plain, plain.token, plain.length, DEPTH, &chain);
@@ -269,6 +275,58 @@ static void test_bits(void **state)
     close_golden(&other);
 }
 
+// A proposal in one thread, a pass of the target in another: both as if alone.
+struct proposal {
+    struct golden *g;
+    struct hm_pool *pool;
+    hm_status rc;
+};
+
+static void *propose_there(void *user)
+{
+    struct proposal *p = user;
+    p->rc = p->g->drafter->ops->propose(p->g->drafter, p->g->token, p->g->length, 4, p->pool, NULL);
+    return NULL;
+}
+
+static void test_beside(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    struct golden g;
+    struct hm_pool alone, pool;
+    struct hm_error err = {0};
+    open_golden(&g, "tiny", 5, 4, PEER);
+    open_pool(&alone, g.drafter, 5);
+    open_pool(&pool, g.drafter, 5);
+    size_t vocab = hm_model_info(g.target)->vocab;
+    struct hm_cache *cache = open_cache(g.target, g.length);
+    float *want = malloc(vocab * sizeof *want), *have = malloc(vocab * sizeof *have);
+    show_taps(g.drafter, g.device, g.taps, g.tap_width, 0, g.length - 1, &seed);
+    propose(&g, g.token, g.length, 4, &alone);
+    expect_ok(hm_model_prefill(g.target, cache, g.token, g.length, want, NULL, &err), &err);
+    for (int i = 0; i < 10; i++) {
+        pthread_t thread;
+        struct proposal there = {&g, &pool, HM_OK};
+        g.drafter->ops->restart(g.drafter);
+        show_taps(g.drafter, g.device, g.taps, g.tap_width, 0, g.length - 1, &seed);
+        hm_cache_truncate(cache, 0);
+        assert_int_equal(pthread_create(&thread, NULL, propose_there, &there), 0);
+        expect_ok(hm_model_prefill(g.target, cache, g.token, g.length, have, NULL, &err), &err);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(there.rc, HM_OK);
+        assert_memory_equal(want, have, vocab * sizeof *want);
+        assert_int_equal(pool.row_count, alone.row_count);
+        assert_memory_equal(pool.rows, alone.rows, pool.row_count * pool.vocab * sizeof *pool.rows);
+    }
+    free(want);
+    free(have);
+    hm_cache_close(cache);
+    hm_pool_clear(&alone);
+    hm_pool_clear(&pool);
+    close_golden(&g);
+}
+
 // ---- pairing
 
 static void refused(struct golden *g, size_t length, size_t depth, struct hm_pool *pool, const char *message)
@@ -287,7 +345,7 @@ static void test_pairing(void **state)
     struct golden g;
     struct hm_pool pool, wide;
     struct hm_error err = {0};
-    open_golden(&g, "plain", 3, 2, 1);
+    open_golden(&g, "plain", 3, 2, SAME_DEVICE);
     open_pool(&pool, g.drafter, 3);
     open_pool(&wide, g.drafter, 4);
     propose(&g, g.token, 1, 2, &pool); // a single token has no slot: a round of the root alone
@@ -363,7 +421,7 @@ static void test_teacher_forced(void **state)
     struct golden g;
     struct hm_pool pool;
     struct hm_error err = {0};
-    open_golden(&g, "tiny", 1, 0, 1);
+    open_golden(&g, "tiny", 1, 0, SAME_DEVICE);
     hm_drafter_close(g.drafter);
     struct hm_eagle3_options options = {.positions = LENGTH, .width = 1, .depth = 0};
     expect_ok(hm_drafter_open_eagle3("models/tiny-eagle3", g.target, g.device, &options, &g.drafter, &err), &err);
@@ -393,6 +451,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_variants, make_folder, remove_folder),
         cmocka_unit_test(test_trained),
         cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_beside),
         cmocka_unit_test_setup_teardown(test_pairing, make_folder, remove_folder),
         cmocka_unit_test(test_teacher_forced),
     };
