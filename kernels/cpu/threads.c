@@ -5,7 +5,8 @@
 // stream of memory, then helps with the others. The remaining fields of the loop are read only by owners of a unit, and
 // the caller does not touch them before every owner has reported in `finished`.
 // Waiting threads spin for about ten microseconds, because the next loop of a forward pass is never far, then sleep;
-// with more threads than cores they sleep at once.
+// with more threads than cores they sleep at once. Threads beyond the limit sleep apart from the others until it is raised,
+// so that their cores are free for another pool.
 #include "kernels/cpu/threads.h"
 
 #include <pthread.h>
@@ -36,7 +37,7 @@ struct hm_pool {
     atomic_bool caller_sleeps;
     atomic_bool stop;
     pthread_mutex_t mutex;
-    pthread_cond_t work, done;
+    pthread_cond_t work, done, raised;
 
     unsigned threads;
     atomic_uint active; // the first so many have ranges; set between loops
@@ -92,6 +93,15 @@ static void take_units(struct hm_pool *pool, unsigned index)
     for (unsigned i = 0; i < pool->threads; i++) empty_range(pool, (index + i) % pool->threads, index);
 }
 
+// Sleeps while the thread is beyond the limit.
+static void wait_for_limit(struct hm_pool *pool, unsigned index)
+{
+    if (index < atomic_load(&pool->active)) return;
+    pthread_mutex_lock(&pool->mutex);
+    while (index >= atomic_load(&pool->active) && !atomic_load(&pool->stop)) pthread_cond_wait(&pool->raised, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
 static void wait_for_loop(struct hm_pool *pool, unsigned seen)
 {
     for (unsigned i = 0; i < pool->spins; i++) {
@@ -111,6 +121,7 @@ static void *worker_main(void *argument)
     struct hm_pool *pool = worker->pool;
     unsigned seen = 0;
     for (;;) {
+        wait_for_limit(pool, worker->index);
         wait_for_loop(pool, seen);
         seen = atomic_load(&pool->loops);
         if (atomic_load(&pool->stop)) return NULL;
@@ -167,7 +178,10 @@ unsigned hm_pool_threads(const struct hm_pool *pool)
 
 void hm_pool_limit(struct hm_pool *pool, unsigned threads)
 {
+    pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->active, threads < 1 ? 1 : threads < pool->threads ? threads : pool->threads);
+    pthread_cond_broadcast(&pool->raised);
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 // Stops and joins workers 1 .. started - 1 and frees the pool.
@@ -177,8 +191,10 @@ static void destroy(struct hm_pool *pool, unsigned started)
     atomic_store(&pool->stop, true);
     atomic_fetch_add(&pool->loops, 1);
     pthread_cond_broadcast(&pool->work);
+    pthread_cond_broadcast(&pool->raised);
     pthread_mutex_unlock(&pool->mutex);
     for (unsigned i = 1; i < started; i++) pthread_join(pool->workers[i].thread, NULL);
+    pthread_cond_destroy(&pool->raised);
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->mutex);
@@ -208,6 +224,7 @@ hm_status hm_pool_open(unsigned threads, struct hm_pool **out, struct hm_error *
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
+    pthread_cond_init(&pool->raised, NULL);
     pool->threads = threads;
     pool->spins = threads <= hm_pool_usable_cores() ? SPINS : 0;
     pool->workers = workers;
