@@ -13,7 +13,7 @@ static void read_budget(const cJSON *line) { // of the header, whose acceptance 
 }
 
 static void begin_budget(int64_t max_tokens) { // of a sequence
-    mpz_ptr r = mpq_numref(run->reserve); // R = max_tokens ((B + 1) V + B) 2^-53
+    mpz_ptr r = mpq_numref(run->reserve);      // R = max_tokens ((B + 1) V + B) 2^-53
     run->spent = 0;
     mpq_set_ui(run->reserve, (unsigned long)run->budget + 1, 1);
     mpz_mul_ui(r, r, run->vocab);
@@ -40,7 +40,8 @@ static bool bearable(double s) { // s + R <= limit?
     return mpq_cmp(run->sum, run->limit) <= 0;
 }
 
-// A step's `charge`, which must stand there if that is known, encloses a cost. Returns whether the relaxation is in force.
+// A step's `charge`, which must stand there if that is known, encloses a cost. Returns whether the relaxation is in
+// force.
 static bool check_charge(const cJSON *line, enum answer stands, quantity *cost, const struct ask *a, bool rows) {
     if (stands != YES && !find(line, "charge")) {
         absent(line, "relaxed");

@@ -1,4 +1,5 @@
-// Random numbers and what they choose: supports, draws, coins, residual draws. docs/log.md "Random numbers", "The walk".
+// Random numbers and what they choose: supports, draws, coins, residual draws. docs/log.md "Random numbers", "The
+// walk".
 #include "claim.h"
 
 static uint64_t philox_bits(uint64_t seed, uint32_t sequence, uint32_t t, uint32_t purpose, uint32_t child) { // 53

@@ -3,9 +3,11 @@
 // proposals"). Written down from the definition, token by token, not from the closed forms:
 //
 //     p^1 = p,  p^(j+1) = norm((p^j - Q_j)^+),  a_j(x) = 1 in A, else min(1, p^j_x / Q_j(x)),
-//     o(x) = sum_j P_(j-1) Q_j(x) a_j(x) + P_m p^(m+1)_x,  P_j = P_(j-1) sum_x Q_j(x) (1 - a_j(x)),  e = 1/2 sum |o - p|.
+//     o(x) = sum_j P_(j-1) Q_j(x) a_j(x) + P_m p^(m+1)_x,  P_j = P_(j-1) sum_x Q_j(x) (1 - a_j(x)),  e = 1/2 sum |o -
+//     p|.
 //
-// Q_j, the law of proposal j, is q for `iid` and all on one token for `topk`: then (p^j - Q_j)^+ is p^j without that token.
+// Q_j, the law of proposal j, is q for `iid` and all on one token for `topk`: then (p^j - Q_j)^+ is p^j without that
+// token.
 #include "theory.h"
 
 static bool is_of(const struct vector *v, const struct ask *a) { // does it answer this question?
@@ -26,8 +28,8 @@ static void begin(struct vector *v, const struct ask *a) {
 }
 
 // p_x = q_x exactly if, and only if, the logits of the two rows are the same in order but for a constant, and these two
-// differ by it: exponentials of different rationals are independent, so the sums of e^(l_x + d_i) and e^(d_x + l_i) agree
-// only when their terms do.
+// differ by it: exponentials of different rationals are independent, so the sums of e^(l_x + d_i) and e^(d_x + l_i)
+// agree only when their terms do.
 static real place_distance(const struct ask *a, size_t i, size_t j) {
     if (isinf(a->p->logit[i]) && isinf(a->q->logit[j])) return NULL; // of no weight in either
     return r_sub(r_number(a->p->logit[i]), r_number(a->q->logit[j]));
@@ -83,8 +85,8 @@ static const struct real *residual(const struct ask *a, size_t j) {
     return r->x;
 }
 
-// The law o. Its last number is the probability that a proposal is accepted. `changed` stays false when no proposal in A is
-// more likely than standard sampling accepts: then o is p.
+// The law o. Its last number is the probability that a proposal is accepted. `changed` stays false when no proposal in
+// A is more likely than standard sampling accepts: then o is p.
 static const struct vector *output(const struct ask *a) {
     struct vector *o = &run->output;
     size_t vocab = run->vocab, used = run->used, m = a->iid ? a->m : a->proposals;

@@ -6,8 +6,8 @@
 //
 // One translation unit, whose parts are headers, to be read in this order: parts.h (types), interval.h (arithmetic),
 // log.h (lines, fields, proving), row.h (rows and their weights), rule.h (who is accepted, and noise), theory.h (levels
-// and thresholds), law.h (output laws), claim.h (what a record claims), draw.h (random numbers, draws and coins), round.h
-// (trees), budget.h (fidelity budgets), walk.h (steps), check.c (header, records, verdict).
+// and thresholds), law.h (output laws), claim.h (what a record claims), draw.h (random numbers, draws and coins),
+// round.h (trees), budget.h (fidelity budgets), walk.h (steps), check.c (header, records, verdict).
 #ifndef HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
 #define HM_CERTIFY_CHECK_SIMPLE_SIMPLE_H
 

@@ -83,7 +83,10 @@ static void check_draw(size_t support, int next) {
     const struct node *n = run->node;
     bool prefill = n->index < 0, rejected = n->looks && (run->standard || run->nucleus);
     enum answer draw = YES;
-    if (!prefill && n->index == 0 && run->tree->first >= 0) must(n->token == run->tree->first, "first");
+    if (n->index == 0 && run->tree->first >= 0 && n->token != run->tree->first) {
+        run->line = run->tree->line; // which says what was not drawn
+        must(false, "first");
+    }
     if (next >= 0 && !run->match) return;
     if (rejected) draw = at_hand() ? is_residual_draw() : YES;
     else if (n->target) draw = is_target_draw((size_t)n->token, support);
