@@ -440,6 +440,14 @@ static void test_teacher_forced(void **state)
     }
     print_message("teacher-forced: %zu of %zu slots name the next token\n", agreed, slots);
     assert_true(100 * agreed >= 45 * slots);
+    // All at once, in more than one chunk of taps and of slots: the same last row.
+    float *last = malloc(g.vocab * sizeof *last);
+    memcpy(last, row_after(&pool, -1), g.vocab * sizeof *last);
+    g.drafter->ops->restart(g.drafter);
+    show_taps(g.drafter, g.device, taps, g.tap_width, 0, LENGTH - 2, &seed);
+    propose(&g, token, LENGTH - 1, 0, &pool);
+    same_row(last, row_after(&pool, -1), g.vocab, "all at once");
+    free(last);
     free(taps);
     hm_pool_clear(&pool);
     close_golden(&g);

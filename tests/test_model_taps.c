@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { PREFIX = 120, NODES = 40 }; // more than one chunk of a prefill
+enum { PREFIX = 120, NODES = 110 }; // both more than one chunk
 
 static void download(struct hm_device *d, struct hm_buffer *buffer, float *to, size_t floats)
 {
