@@ -48,7 +48,8 @@ struct hm_drafter_ops {
 
 // A complete model with the target's vocabulary (docs/decoders.md, "Standalone drafters"). It keeps a cache of the committed
 // tokens, feeds the new ones in one pass, expands the tree level by level in scratch slots and drops them. The model is
-// borrowed; only ids below `usable` (the target's vocabulary) are proposed; positions is the longest context it must hold, width and depth bound its scratch slots.
+// borrowed; only ids below `usable` (the target's vocabulary) are proposed; positions is the longest context it must hold,
+// width and depth bound its scratch slots and the pools it fills.
 hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size_t positions, size_t width,
                                      size_t depth, struct hm_drafter **out, struct hm_error *err);
 
@@ -56,11 +57,12 @@ hm_status hm_drafter_open_standalone(struct hm_model *model, size_t usable, size
 // how often each followed. It has no rows.
 hm_status hm_drafter_open_ngram(struct hm_drafter **out, struct hm_error *err);
 
-// An EAGLE-3 head (docs/decoders.md, "EAGLE-3"): one layer that reads the target's own hidden states. It shares the target's
-// embedding table and tokens; only its draft vocabulary is proposed. The target is borrowed; device: the target's, or a
-// peer of it. Errors name file, tensor, expected, found.
+// An EAGLE-3 head (docs/decoders.md; docs/models.md, "EAGLE-3 heads"): one layer that reads the target's own hidden states.
+// It shares the target's embedding table and tokens; only its draft vocabulary is proposed. The target is borrowed; device:
+// the target's, or a peer of it. A context of one token gives an empty pool: the first token has no features before it.
+// Errors name file, tensor, expected, found.
 struct hm_eagle3_options {
-    double rope_theta;             // 0: as the config says
+    double rope_theta;              // 0: as the config says
     size_t positions, width, depth; // as for standalone
 };
 hm_status hm_drafter_open_eagle3(const char *dir, struct hm_model *target, struct hm_device *device,

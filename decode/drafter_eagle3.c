@@ -1,9 +1,9 @@
 // The EAGLE-3 drafter: see drafter.h and docs/models.md, "EAGLE-3 heads".
 //
-// Slot i pairs the target's feature at position i with the embedding of token i + 1 and predicts token i + 2; it is rotated
-// for position i. A context of L tokens has L - 1 such slots, the stable ones: they are computed once, as features and
-// tokens come in. The tree hangs below the last of them: a candidate's slot pairs what its parent's slot handed on with the
-// candidate's own token. Tree slots are scratch and dropped after each proposal.
+// Slot i pairs the target's feature at position i with the embedding of token i + 1 and predicts token i + 2; it is
+// rotated for position i. A context of L tokens has L - 1 such slots, the stable ones: they are computed once, as
+// features and tokens come in. The tree hangs below the last of them: a candidate's slot pairs what its parent's slot
+// handed on with the candidate's own token. Tree slots are scratch and dropped after each proposal.
 #include "decode/eagle3.h"
 
 #include "base/memory.h"
@@ -24,7 +24,8 @@ struct eagle3_drafter {
     struct hm_buffer *embedded; // embeddings
     struct hm_buffer *pairs;    // embedding and feature side by side, normed
     struct hm_buffer *last;     // [1]: output of the last stable slot
-    struct hm_buffer *handed;   // [1 + width * depth]: features handed on, by row of the pool; row 0 by the last stable slot
+    struct hm_buffer
+        *handed; // [1 + width * depth]: features handed on, by row of the pool; row 0 by the last stable slot
     // On the host, for one chunk.
     int32_t token[HM_CHUNK_ROWS], parent[HM_CHUNK_ROWS];
     uint32_t index[HM_CHUNK_ROWS];
@@ -59,7 +60,8 @@ static hm_status observe(struct hm_drafter *base, struct hm_view taps, const uin
 {
     struct eagle3_drafter *d = (struct eagle3_drafter *)base;
     if (count > base->positions - d->seen)
-        return hm_fail(err, HM_RANGE, "EAGLE-3 draft: expected features of at most %zu tokens, found %zu more after %zu",
+        return hm_fail(err, HM_RANGE,
+                       "EAGLE-3 draft: expected features of at most %zu tokens, found %zu more after %zu",
                        base->positions, count, d->seen);
     for (size_t done = 0; done < count; done += HM_CHUNK_ROWS)
         fuse(d, taps, row + done, smaller(count - done, HM_CHUNK_ROWS), d->seen + done - d->from);
@@ -131,7 +133,8 @@ static void logits_of(struct eagle3_drafter *d, struct hm_view outputs, size_t r
     const struct hm_config *c = &d->head->config.layer;
     struct hm_device *device = d->base.device;
     struct hm_view normed = hm_whole(d->cache->normed), wide = hm_whole(d->cache->logits);
-    device->ops->rms_norm(device, outputs, d->head->layer.final_norm, normed, rows, c->hidden, c->hidden, c->rms_epsilon);
+    device->ops->rms_norm(device, outputs, d->head->layer.final_norm, normed, rows, c->hidden, c->hidden,
+                          c->rms_epsilon);
     device->ops->matmul(device, d->head->layer.head, normed, wide, rows);
     device->ops->download(device, logits, wide, rows * d->base.vocab);
 }
@@ -142,16 +145,17 @@ static hm_status check_call(const struct eagle3_drafter *d, size_t length, size_
                             struct hm_error *err)
 {
     if (pool->vocab != d->base.vocab || pool->width > d->width || depth > d->depth)
-        return hm_fail(err, HM_USAGE,
-                       "EAGLE-3 draft: expected a pool of rows of %zu, width up to %zu and depth up to %zu, found %zu, %zu, %zu",
-                       d->base.vocab, d->width, d->depth, pool->vocab, pool->width, depth);
+        return hm_fail(
+            err, HM_USAGE,
+            "EAGLE-3 draft: expected a pool of rows of %zu, width up to %zu and depth up to %zu, found %zu, %zu, %zu",
+            d->base.vocab, d->width, d->depth, pool->vocab, pool->width, depth);
     if (length == 0 || length - 1 < hm_cache_length(d->cache))
         return hm_fail(err, HM_USAGE, "EAGLE-3 draft: expected a context that grows beyond %zu tokens, found %zu",
                        hm_cache_length(d->cache), length);
     // The root's own feature may be known already; anything else would pair features with other tokens' neighbours.
     if (d->seen + 1 < length || d->seen > length)
-        return hm_fail(err, HM_USAGE, "EAGLE-3 draft: expected features of %zu tokens before the root, found %zu", length - 1,
-                       d->seen);
+        return hm_fail(err, HM_USAGE, "EAGLE-3 draft: expected features of %zu tokens before the root, found %zu",
+                       length - 1, d->seen);
     return HM_OK;
 }
 
@@ -251,7 +255,8 @@ static void close_eagle3(struct hm_drafter *base)
     free(d);
 }
 
-static const struct hm_drafter_ops ops = {.propose = propose, .observe = observe, .restart = restart, .close = close_eagle3};
+static const struct hm_drafter_ops ops = {
+    .propose = propose, .observe = observe, .restart = restart, .close = close_eagle3};
 
 static hm_status open_buffers(struct eagle3_drafter *d, size_t nodes, struct hm_error *err)
 {
@@ -272,7 +277,8 @@ static hm_status open_buffers(struct eagle3_drafter *d, size_t nodes, struct hm_
         size_t floats;
         if (hm_mul_size(list[i].rows, list[i].width, &floats)) *list[i].buffer = device->ops->alloc(device, floats);
         if (!*list[i].buffer)
-            return hm_fail(err, HM_MEMORY, "EAGLE-3 draft: out of memory for %zu rows of %zu", list[i].rows, list[i].width);
+            return hm_fail(err, HM_MEMORY, "EAGLE-3 draft: out of memory for %zu rows of %zu", list[i].rows,
+                           list[i].width);
     }
     return HM_OK;
 }
@@ -284,7 +290,8 @@ hm_status hm_drafter_open_eagle3(const char *dir, struct hm_model *target, struc
     size_t nodes, slots, positions;
     if (options->positions == 0 || options->width == 0 || !hm_mul_size(options->width, options->depth, &nodes) ||
         !hm_add_size(nodes, options->positions, &slots) || !hm_add_size(options->positions, options->depth, &positions))
-        return hm_fail(err, HM_RANGE, "EAGLE-3 draft: expected room for positions and a tree, found %zu, width %zu, depth %zu",
+        return hm_fail(err, HM_RANGE,
+                       "EAGLE-3 draft: expected room for positions and a tree, found %zu, width %zu, depth %zu",
                        options->positions, options->width, options->depth);
     struct eagle3_drafter *d = hm_calloc(1, sizeof *d);
     if (!d) return hm_fail(err, HM_MEMORY, "out of memory for a drafter");

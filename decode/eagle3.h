@@ -33,10 +33,11 @@ struct hm_eagle3 {
 };
 
 // eagle3_config.c: reads config.json for a target of so many layers.
-hm_status hm_eagle3_config_read(const char *dir, size_t target_layers, struct hm_eagle3_config *out, struct hm_error *err);
+hm_status hm_eagle3_config_read(const char *dir, size_t target_layers, struct hm_eagle3_config *out,
+                                struct hm_error *err);
 
-// eagle3_vocabulary.c: the target's id of each draft id, in fresh memory; NULL when they are the same. t2d and d2t may be
-// missing when the draft vocabulary is the whole.
+// eagle3_vocabulary.c: the target's id of each draft id, in fresh memory; NULL when they are the same. t2d and d2t may
+// be missing when the draft vocabulary is the whole.
 hm_status hm_eagle3_vocabulary(const struct hm_checkpoint *checkpoint, size_t draft_vocab, size_t vocab, int32_t **ids,
                                struct hm_error *err);
 

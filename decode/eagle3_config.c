@@ -1,4 +1,4 @@
-// config.json of an EAGLE-3 head, in the forms that are about: EAGLE and SpecForge (flat, sometimes with an "eagle_config"
+// config.json of an EAGLE-3 head, in the forms that are about: EAGLE and SpecForge (flat, sometimes with "eagle_config"
 // inside), DeepSpec (flat, "target_layer_ids") and speculators (sizes inside "transformer_layer_config").
 #include "decode/eagle3.h"
 
@@ -51,10 +51,11 @@ static hm_status classify(const char *path, const cJSON *in, char name[64], enum
 
 static hm_status refuse_before(const char *path, const char *name, struct hm_error *err)
 {
-    return hm_fail(err, HM_UNSUPPORTED,
-                   "%s: key \"architectures\": expected an EAGLE-3 head, found \"%s\"; EAGLE-1 and EAGLE-2 heads read other "
-                   "features and are not supported",
-                   path, name);
+    return hm_fail(
+        err, HM_UNSUPPORTED,
+        "%s: key \"architectures\": expected an EAGLE-3 head, found \"%s\"; EAGLE-1 and EAGLE-2 heads read other "
+        "features and are not supported",
+        path, name);
 }
 
 // ---- taps
@@ -64,29 +65,30 @@ static hm_status read_tap_list(const char *path, const char *key, const cJSON *l
                                struct hm_eagle3_config *c, struct hm_error *err)
 {
     if (!cJSON_IsArray(list))
-        return hm_fail(err, HM_FORMAT, "%s: key \"%s\": expected a list of layers, found %s", path, key, hm_json_kind(list));
+        return hm_fail(err, HM_FORMAT, "%s: key \"%s\": expected a list of layers, found %s", path, key,
+                       hm_json_kind(list));
     for (const cJSON *item = list->child; item; item = item->next) {
         if (!cJSON_IsNumber(item))
             return hm_fail(err, HM_FORMAT, "%s: key \"%s\": expected numbers of layers, found %s", path, key,
                            hm_json_kind(item));
         double id = item->valuedouble;
         if (!(id >= 0 && id + (double)shift < (double)layers) || id != (double)(size_t)id)
-            return hm_fail(err, HM_RANGE, "%s: key \"%s\": expected a layer below %zu of the target's %zu, found %.17g", path,
-                           key, layers - shift, layers, id);
+            return hm_fail(err, HM_RANGE, "%s: key \"%s\": expected a layer below %zu of the target's %zu, found %.17g",
+                           path, key, layers - shift, layers, id);
         size_t tap = (size_t)id + shift;
         if (c->tap_count == HM_EAGLE3_TAPS_MOST)
             return hm_fail(err, HM_UNSUPPORTED, "%s: key \"%s\": expected at most %d layers, found %d", path, key,
                            HM_EAGLE3_TAPS_MOST, cJSON_GetArraySize(list));
         if (c->tap_count && tap <= c->tap[c->tap_count - 1])
-            return hm_fail(err, HM_UNSUPPORTED, "%s: key \"%s\": expected ascending layers, found %zu after %zu", path, key,
-                           tap - shift, c->tap[c->tap_count - 1] - shift);
+            return hm_fail(err, HM_UNSUPPORTED, "%s: key \"%s\": expected ascending layers, found %zu after %zu", path,
+                           key, tap - shift, c->tap[c->tap_count - 1] - shift);
         c->tap[c->tap_count++] = tap;
     }
     return HM_OK;
 }
 
-static hm_status read_taps(const char *path, const cJSON *in, const cJSON *inner, size_t layers, struct hm_eagle3_config *c,
-                           struct hm_error *err)
+static hm_status read_taps(const char *path, const cJSON *in, const cJSON *inner, size_t layers,
+                           struct hm_eagle3_config *c, struct hm_error *err)
 {
     const struct {
         const cJSON *in;
@@ -105,10 +107,11 @@ static hm_status read_taps(const char *path, const cJSON *in, const cJSON *inner
     }
     if (c->tap_count) return HM_OK;
     if (layers < 7)
-        return hm_fail(err, HM_UNSUPPORTED,
-                       "%s: expected a list \"eagle_aux_hidden_state_layer_ids\" for a target of %zu layers, found nothing: "
-                       "the usual layers 2, N/2 and N-3 need seven",
-                       path, layers);
+        return hm_fail(
+            err, HM_UNSUPPORTED,
+            "%s: expected a list \"eagle_aux_hidden_state_layer_ids\" for a target of %zu layers, found nothing: "
+            "the usual layers 2, N/2 and N-3 need seven",
+            path, layers);
     c->tap[0] = 2;
     c->tap[1] = layers / 2;
     c->tap[2] = layers - 3;
@@ -143,7 +146,8 @@ static hm_status read_variants(const char *path, const cJSON *in, const cJSON *i
     if (!rc) rc = hm_config_bool(path, in, "norm_before_fc", &c->norm_before_fc, err);
     if (!rc) rc = hm_config_bool(path, inner, "use_aux_hidden_state", &aux, err);
     if (!rc && !aux)
-        rc = hm_fail(err, HM_UNSUPPORTED, "%s: key \"eagle_config.use_aux_hidden_state\": expected true, found false", path);
+        rc = hm_fail(err, HM_UNSUPPORTED, "%s: key \"eagle_config.use_aux_hidden_state\": expected true, found false",
+                     path);
     return rc;
 }
 
@@ -165,7 +169,8 @@ static hm_status read_config(const char *path, const cJSON *in, size_t target_la
     if (!rc) rc = hm_config_sizes(path, sizes, &c->layer, err);
     if (rc) return rc;
     if (c->layer.layers != 1)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: key \"num_hidden_layers\": expected 1, found %zu", path, c->layer.layers);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: key \"num_hidden_layers\": expected 1, found %zu", path,
+                       c->layer.layers);
     c->draft_vocab = c->layer.vocab;
     rc = hm_config_numbers(path, sizes, &c->layer, err);
     if (!rc) rc = hm_config_rope(path, sizes, &c->layer, err);
@@ -186,7 +191,8 @@ static hm_status open_config(const char *dir, char **path, cJSON **in, struct hm
     return hm_json_read(*path, HM_CONFIG_FILE_MOST, in, err);
 }
 
-hm_status hm_eagle3_config_read(const char *dir, size_t target_layers, struct hm_eagle3_config *out, struct hm_error *err)
+hm_status hm_eagle3_config_read(const char *dir, size_t target_layers, struct hm_eagle3_config *out,
+                                struct hm_error *err)
 {
     *out = (struct hm_eagle3_config){.layer = {.bos = -1}};
     char *path;

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 // Where the tensors of the one layer are: "midlayer." or "layers.0.", perhaps behind "model.".
-static hm_status find_prefix(const struct hm_checkpoint *checkpoint, char prefix[HM_TENSOR_NAME_MOST], struct hm_error *err)
+static hm_status find_prefix(const struct hm_checkpoint *checkpoint, char prefix[HM_TENSOR_NAME_MOST],
+                             struct hm_error *err)
 {
     static const char *const names[] = {"midlayer.", "layers.0.", "model.midlayer.", "model.layers.0."};
     char query[HM_TENSOR_NAME_MOST + 32];
@@ -37,9 +38,10 @@ static hm_status refuse_earlier(const struct hm_checkpoint *checkpoint, const ch
     snprintf(norm, sizeof norm, "%shidden_norm.weight", prefix);
     const char *path = hm_safetensors_path(hm_checkpoint_file(checkpoint, 0));
     if (hm_checkpoint_find(checkpoint, norm, NULL) && !hm_checkpoint_find(checkpoint, "fc.bias", NULL)) return HM_OK;
-    return hm_fail(err, HM_UNSUPPORTED,
-                   "%s: tensor \"%s\": expected an EAGLE-3 head, found an EAGLE-1 or EAGLE-2 head, which is not supported",
-                   path, hm_checkpoint_find(checkpoint, "fc.bias", NULL) ? "fc.bias" : norm);
+    return hm_fail(
+        err, HM_UNSUPPORTED,
+        "%s: tensor \"%s\": expected an EAGLE-3 head, found an EAGLE-1 or EAGLE-2 head, which is not supported", path,
+        hm_checkpoint_find(checkpoint, "fc.bias", NULL) ? "fc.bias" : norm);
 }
 
 // head_dim is what the rows of the queries say: configurations have been wrong about it.
@@ -54,11 +56,13 @@ static hm_status derive_head_dim(const struct hm_checkpoint *checkpoint, const c
     hm_shape_text(t->rank, t->shape, found);
     size_t dim = t->rank == 2 ? t->shape[0] / heads : 0;
     if (t->rank != 2 || dim * heads != t->shape[0] || dim < 2 || dim > HM_HEAD_DIM_MOST || dim % 2 != 0)
-        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected [%zu * n, %zu] for %zu heads, n even and at most %d, found %s",
+        return hm_fail(err, HM_SHAPE,
+                       "%s: tensor \"%s\": expected [%zu * n, %zu] for %zu heads, n even and at most %d, found %s",
                        path, name, heads, 2 * c->layer.hidden, heads, HM_HEAD_DIM_MOST, found);
     if (t->shape[1] != 2 * c->layer.hidden)
-        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected [%zu, %zu], embedding and feature side by side, found %s",
-                       path, name, t->shape[0], 2 * c->layer.hidden, found);
+        return hm_fail(err, HM_SHAPE,
+                       "%s: tensor \"%s\": expected [%zu, %zu], embedding and feature side by side, found %s", path,
+                       name, t->shape[0], 2 * c->layer.hidden, found);
     c->layer.head_dim = dim;
     snprintf(name, sizeof name, "%sself_attn.q_proj.bias", prefix);
     if (hm_checkpoint_find(checkpoint, name, &path))
@@ -71,7 +75,8 @@ static hm_status derive_head_dim(const struct hm_checkpoint *checkpoint, const c
     return HM_OK;
 }
 
-static hm_status check_fc(const struct hm_checkpoint *checkpoint, const struct hm_eagle3_config *c, struct hm_error *err)
+static hm_status check_fc(const struct hm_checkpoint *checkpoint, const struct hm_eagle3_config *c,
+                          struct hm_error *err)
 {
     char name[HM_TENSOR_NAME_MOST], found[HM_TENSOR_SHAPE_TEXT];
     const char *path;
@@ -80,21 +85,23 @@ static hm_status check_fc(const struct hm_checkpoint *checkpoint, const struct h
     if (t) hm_shape_text(t->rank, t->shape, found);
     size_t inputs = c->tap_count * c->target_hidden;
     if (t && t->rank == 2 && t->shape[0] == c->layer.hidden && t->shape[1] == inputs) return HM_OK;
-    return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected [%zu, %zu] for %zu taps of width %zu, found %s", path, name,
-                   c->layer.hidden, inputs, c->tap_count, c->target_hidden, t ? found : "nothing");
+    return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected [%zu, %zu] for %zu taps of width %zu, found %s", path,
+                   name, c->layer.hidden, inputs, c->tap_count, c->target_hidden, t ? found : "nothing");
 }
 
-static hm_status check_target(const char *dir, struct hm_eagle3_config *c, const struct hm_model *target, struct hm_error *err)
+static hm_status check_target(const char *dir, struct hm_eagle3_config *c, const struct hm_model *target,
+                              struct hm_error *err)
 {
     const struct hm_config *t = &target->config;
     if (c->layer.vocab != t->vocab)
-        return hm_fail(err, HM_SHAPE, "%s/config.json: key \"vocab_size\": expected %zu, the target's, found %zu", dir, t->vocab,
-                       c->layer.vocab);
+        return hm_fail(err, HM_SHAPE, "%s/config.json: key \"vocab_size\": expected %zu, the target's, found %zu", dir,
+                       t->vocab, c->layer.vocab);
     const char *key = c->target_hidden ? "target_hidden_size" : "hidden_size";
     if (!c->target_hidden) c->target_hidden = c->layer.hidden;
     if (c->target_hidden != t->hidden)
-        return hm_fail(err, HM_SHAPE, "%s/config.json: key \"%s\": expected %zu, the hidden size of the target, found %zu", dir,
-                       key, t->hidden, c->target_hidden);
+        return hm_fail(err, HM_SHAPE,
+                       "%s/config.json: key \"%s\": expected %zu, the hidden size of the target, found %zu", dir, key,
+                       t->hidden, c->target_hidden);
     return HM_OK;
 }
 
@@ -109,11 +116,12 @@ static hm_status refuse_pickles(const char *dir, struct hm_error *err)
         free(path);
     }
     if (there[0] || there[1] || !there[2]) return HM_OK;
-    return hm_fail(err, HM_UNSUPPORTED,
-                   "%s: expected model.safetensors, found pytorch_model.bin, which runs code when it is read; convert it once: "
-                   "python3 -c \"import torch, safetensors.torch as s; w = torch.load('pytorch_model.bin', map_location='cpu', "
-                   "weights_only=True); s.save_file({k: v.contiguous() for k, v in w.items()}, 'model.safetensors')\"",
-                   dir);
+    return hm_fail(
+        err, HM_UNSUPPORTED,
+        "%s: expected model.safetensors, found pytorch_model.bin, which runs code when it is read; convert it once: "
+        "python3 -c \"import torch, safetensors.torch as s; w = torch.load('pytorch_model.bin', map_location='cpu', "
+        "weights_only=True); s.save_file({k: v.contiguous() for k, v in w.items()}, 'model.safetensors')\"",
+        dir);
 }
 
 // ---- weights
@@ -141,7 +149,8 @@ static hm_status load_norms(struct hm_loader *l, struct hm_eagle3 *h, const char
 }
 
 // A matrix by its own name or behind "model.".
-static hm_status load_matrix(struct hm_loader *l, const char *name, size_t outputs, size_t inputs, struct hm_weight **out)
+static hm_status load_matrix(struct hm_loader *l, const char *name, size_t outputs, size_t inputs,
+                             struct hm_weight **out)
 {
     char whole[HM_TENSOR_NAME_MOST + 8], found[HM_TENSOR_NAME_MOST];
     snprintf(whole, sizeof whole, "%s.weight", name);
@@ -200,9 +209,11 @@ static hm_status prepare_layer(struct hm_eagle3 *h, double theta, size_t positio
 {
     struct hm_model *m = &h->layer;
     if (theta != 0 && !(theta >= 1 && theta <= 1e15))
-        return hm_fail(err, HM_RANGE, "rotation of an EAGLE-3 head: expected a base from 1 to 1e15, found %.17g", theta);
+        return hm_fail(err, HM_RANGE, "rotation of an EAGLE-3 head: expected a base from 1 to 1e15, found %.17g",
+                       theta);
     if (positions > HM_POSITIONS_MOST)
-        return hm_fail(err, HM_RANGE, "EAGLE-3 head: expected at most %d positions, found %zu", HM_POSITIONS_MOST, positions);
+        return hm_fail(err, HM_RANGE, "EAGLE-3 head: expected at most %d positions, found %zu", HM_POSITIONS_MOST,
+                       positions);
     if (theta != 0) h->config.layer.rope.theta = theta;
     h->config.layer.max_positions = positions; // of the run, whatever the configuration was written for
     m->config = h->config.layer;
@@ -249,8 +260,10 @@ hm_status hm_eagle3_open(const char *dir, const struct hm_model *target, struct 
     if (!rc) rc = hm_checkpoint_hash(checkpoint, h->info.sha256, err);
     hm_checkpoint_close(checkpoint);
     if (!rc) fill_info(h);
-    if (rc) hm_eagle3_close(h);
-    else *out = h;
+    if (rc)
+        hm_eagle3_close(h);
+    else
+        *out = h;
     return rc;
 }
 

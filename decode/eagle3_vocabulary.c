@@ -1,8 +1,9 @@
 // The draft vocabulary of an EAGLE-3 head. "d2t" maps draft ids to the target's, either by offsets (target = draft id +
 // d2t[draft id], as EAGLE writes it) or by absolute ids (as conversions do); "t2d" marks the target's ids inside it.
 //
-// Both readings must give strictly increasing ids of the target, and with t2d exactly the marked ones, which at most one
-// of them can. Without t2d strictly increasing values are ids: offsets repeat wherever two neighbours are both drafted.
+// Both readings must give strictly increasing ids of the target, and with t2d exactly the marked ones, which at most
+// one of them can. Without t2d strictly increasing values are ids: offsets repeat wherever two neighbours are both
+// drafted.
 #include "decode/eagle3.h"
 
 #include "base/memory.h"
@@ -22,8 +23,10 @@ static int64_t value(const struct vocabulary *v, size_t j)
 {
     int64_t wide;
     int32_t narrow;
-    if (v->wide) memcpy(&wide, v->d2t->data + j * sizeof wide, sizeof wide);
-    else memcpy(&narrow, v->d2t->data + j * sizeof narrow, sizeof narrow), wide = narrow;
+    if (v->wide)
+        memcpy(&wide, v->d2t->data + j * sizeof wide, sizeof wide);
+    else
+        memcpy(&narrow, v->d2t->data + j * sizeof narrow, sizeof narrow), wide = narrow;
     return wide;
 }
 
@@ -42,14 +45,17 @@ static hm_status check(const struct vocabulary *v, bool offsets, struct hm_error
     for (size_t j = 0; j < v->draft; j++) {
         int64_t id = target_of(v, j, offsets);
         if (id < 0)
-            return hm_fail(err, HM_RANGE, "%s: tensor \"%s\": entry %zu: expected the %s of a token below %zu, found %lld",
-                           v->path, v->name, j, how, v->target, (long long)value(v, j));
+            return hm_fail(err, HM_RANGE,
+                           "%s: tensor \"%s\": entry %zu: expected the %s of a token below %zu, found %lld", v->path,
+                           v->name, j, how, v->target, (long long)value(v, j));
         if (id <= before)
-            return hm_fail(err, HM_RANGE, "%s: tensor \"%s\": entry %zu: expected the %s of a token above %lld, found %lld",
-                           v->path, v->name, j, how, (long long)before, (long long)value(v, j));
+            return hm_fail(err, HM_RANGE,
+                           "%s: tensor \"%s\": entry %zu: expected the %s of a token above %lld, found %lld", v->path,
+                           v->name, j, how, (long long)before, (long long)value(v, j));
         if (v->mark && !v->mark[id])
-            return hm_fail(err, HM_RANGE, "%s: tensor \"%s\": entry %zu: expected a token that \"t2d\" marks, found %lld",
-                           v->path, v->name, j, (long long)id);
+            return hm_fail(err, HM_RANGE,
+                           "%s: tensor \"%s\": entry %zu: expected a token that \"t2d\" marks, found %lld", v->path,
+                           v->name, j, (long long)id);
         before = id;
     }
     return HM_OK;
@@ -69,11 +75,12 @@ static hm_status read_d2t(struct vocabulary *v, struct hm_error *err)
     hm_shape_text(1, &v->draft, expected);
     hm_shape_text(t->rank, t->shape, found);
     if (t->rank != 1 || t->shape[0] != v->draft)
-        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected %s, the draft vocabulary, found %s", v->path, v->name,
-                       expected, found);
+        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected %s, the draft vocabulary, found %s", v->path,
+                       v->name, expected, found);
     v->wide = strcmp(t->type, "I64") == 0;
     if (!v->wide && strcmp(t->type, "I32") != 0)
-        return hm_fail(err, HM_UNSUPPORTED, "%s: tensor \"%s\": expected type I64 or I32, found %s", v->path, v->name, t->type);
+        return hm_fail(err, HM_UNSUPPORTED, "%s: tensor \"%s\": expected type I64 or I32, found %s", v->path, v->name,
+                       t->type);
     return HM_OK;
 }
 
@@ -84,15 +91,15 @@ static hm_status read_t2d(struct vocabulary *v, const char *name, const char *pa
     hm_shape_text(1, &v->target, expected);
     hm_shape_text(t->rank, t->shape, found);
     if (t->rank != 1 || t->shape[0] != v->target)
-        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected %s, the target's vocabulary, found %s", path, name, expected,
-                       found);
+        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected %s, the target's vocabulary, found %s", path, name,
+                       expected, found);
     if (strcmp(t->type, "BOOL") != 0 && strcmp(t->type, "U8") != 0)
         return hm_fail(err, HM_UNSUPPORTED, "%s: tensor \"%s\": expected type BOOL, found %s", path, name, t->type);
     size_t marked = 0;
     for (size_t i = 0; i < v->target; i++) marked += t->data[i] != 0;
     if (marked != v->draft)
-        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected %zu tokens marked, the draft vocabulary, found %zu", path,
-                       name, v->draft, marked);
+        return hm_fail(err, HM_SHAPE, "%s: tensor \"%s\": expected %zu tokens marked, the draft vocabulary, found %zu",
+                       path, name, v->draft, marked);
     v->mark = t->data;
     return HM_OK;
 }
@@ -117,9 +124,10 @@ hm_status hm_eagle3_vocabulary(const struct hm_checkpoint *checkpoint, size_t dr
     if (!v.d2t) v.d2t = hm_checkpoint_find(checkpoint, d2t, &v.path);
     if (!v.d2t && draft_vocab == vocab) return HM_OK;
     if (!v.d2t)
-        return hm_fail(err, HM_SHAPE,
-                       "%s: tensor \"d2t\": expected [%zu], the tokens of %zu that the draft vocabulary holds, found nothing",
-                       path, draft_vocab, vocab);
+        return hm_fail(
+            err, HM_SHAPE,
+            "%s: tensor \"d2t\": expected [%zu], the tokens of %zu that the draft vocabulary holds, found nothing",
+            path, draft_vocab, vocab);
     hm_eagle3_name(checkpoint, "t2d", t2d);
     const struct hm_tensor *marks = hm_checkpoint_find(checkpoint, t2d, &path);
     hm_status rc = read_d2t(&v, err);

@@ -42,8 +42,8 @@ hm_status hm_cache_place(struct hm_cache *cache, const struct hm_pass *pass, str
     return hm_cache_rotate_to(cache, positions, err);
 }
 
-// A chunk of straight rows is causal: prefixes say it all. In any other every row has the committed tokens as prefix and
-// its ancestors and itself as tail.
+// A chunk of straight rows is causal: prefixes say it all. In any other every row has the committed tokens as prefix
+// and its ancestors and itself as tail.
 hm_status hm_cache_see(struct hm_cache *cache, struct hm_chunk *chunk, struct hm_error *err)
 {
     size_t base = cache->scratch + chunk->first, tails = 0;

@@ -1,5 +1,5 @@
-// Shared by the tests of EAGLE-3 heads: safetensors files written from edited copies of others, targets of zeros around a
-// given embedding table, and drafting from given features.
+// Shared by the tests of EAGLE-3 heads: safetensors files written from edited copies of others, targets of zeros around
+// a given embedding table, and drafting from given features.
 #ifndef HM_TESTS_EAGLE3_SUPPORT_H
 #define HM_TESTS_EAGLE3_SUPPORT_H
 
@@ -73,10 +73,13 @@ static inline void write_list(const char *path, const struct tensor_list *list)
     header[0] = '{';
     for (size_t i = 0; i < list->count; i++) {
         char shape[48];
-        if (list->at[i].rank == 2) snprintf(shape, sizeof shape, "%zu,%zu", list->at[i].shape[0], list->at[i].shape[1]);
-        else snprintf(shape, sizeof shape, "%zu", list->at[i].shape[0]);
-        n += (size_t)snprintf(header + n, sizeof header - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                              i ? "," : "", list->at[i].name, list->at[i].type, shape, offset, offset + list->at[i].bytes);
+        if (list->at[i].rank == 2)
+            snprintf(shape, sizeof shape, "%zu,%zu", list->at[i].shape[0], list->at[i].shape[1]);
+        else
+            snprintf(shape, sizeof shape, "%zu", list->at[i].shape[0]);
+        n += (size_t)snprintf(header + n, sizeof header - n,
+                              "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", i ? "," : "",
+                              list->at[i].name, list->at[i].type, shape, offset, offset + list->at[i].bytes);
         offset += list->at[i].bytes;
     }
     header[n++] = '}';
@@ -87,8 +90,10 @@ static inline void write_list(const char *path, const struct tensor_list *list)
     fwrite(&length, sizeof length, 1, f);
     fwrite(header, 1, n, f);
     for (size_t i = 0; i < list->count; i++) {
-        if (list->at[i].data) fwrite(list->at[i].data, 1, list->at[i].bytes, f);
-        else for (size_t b = 0; b < list->at[i].bytes; b++) fputc(0, f);
+        if (list->at[i].data)
+            fwrite(list->at[i].data, 1, list->at[i].bytes, f);
+        else
+            for (size_t b = 0; b < list->at[i].bytes; b++) fputc(0, f);
     }
     assert_int_equal(fclose(f), 0);
 }
@@ -101,7 +106,8 @@ static inline struct hm_safetensors *open_tensors(const char *path)
     return file;
 }
 
-// A Llama of zeros but for its table (and head, NULL: tied), through the test's folder, which is left empty. Tables are BF16.
+// A Llama of zeros but for its table (and head, NULL: tied), through the test's folder, which is left empty. Tables are
+// BF16.
 static inline struct hm_model *zero_target(struct hm_device *device, size_t vocab, size_t hidden, size_t layers,
                                            const void *embedding, const void *head)
 {
@@ -111,20 +117,25 @@ static inline struct hm_model *zero_target(struct hm_device *device, size_t voca
     static struct tensor_list list;
     char config[600], name[96];
     list.count = 0;
-    snprintf(config, sizeof config,
-             "{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":%zu,\"hidden_size\":%zu,\"intermediate_size\":%d,"
-             "\"num_hidden_layers\":%zu,\"num_attention_heads\":%d,\"head_dim\":%d,\"tie_word_embeddings\":%s}",
-             vocab, hidden, INNER, layers, HEADS, DIM, head ? "false" : "true");
+    snprintf(
+        config, sizeof config,
+        "{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":%zu,\"hidden_size\":%zu,\"intermediate_size\":%d,"
+        "\"num_hidden_layers\":%zu,\"num_attention_heads\":%d,\"head_dim\":%d,\"tie_word_embeddings\":%s}",
+        vocab, hidden, INNER, layers, HEADS, DIM, head ? "false" : "true");
     add_tensor(&list, "model.embed_tokens.weight", "BF16", vocab, hidden, embedding);
     add_tensor(&list, "model.norm.weight", "BF16", hidden, 0, NULL);
     if (head) add_tensor(&list, "lm_head.weight", "BF16", vocab, hidden, head);
     const struct {
         const char *name;
         size_t rows, columns;
-    } parts[] = {{"input_layernorm", hidden, 0},          {"post_attention_layernorm", hidden, 0},
-                 {"self_attn.q_proj", HEADS * DIM, hidden}, {"self_attn.k_proj", HEADS * DIM, hidden},
-                 {"self_attn.v_proj", HEADS * DIM, hidden}, {"self_attn.o_proj", hidden, HEADS * DIM},
-                 {"mlp.gate_proj", INNER, hidden},          {"mlp.up_proj", INNER, hidden},
+    } parts[] = {{"input_layernorm", hidden, 0},
+                 {"post_attention_layernorm", hidden, 0},
+                 {"self_attn.q_proj", HEADS * DIM, hidden},
+                 {"self_attn.k_proj", HEADS * DIM, hidden},
+                 {"self_attn.v_proj", HEADS * DIM, hidden},
+                 {"self_attn.o_proj", hidden, HEADS * DIM},
+                 {"mlp.gate_proj", INNER, hidden},
+                 {"mlp.up_proj", INNER, hidden},
                  {"mlp.down_proj", hidden, INNER}};
     for (size_t i = 0; i < layers; i++)
         for (size_t j = 0; j < sizeof parts / sizeof *parts; j++) {
@@ -142,7 +153,10 @@ static inline struct hm_model *zero_target(struct hm_device *device, size_t voca
 static inline void open_pool(struct hm_pool *pool, const struct hm_drafter *drafter, size_t width)
 {
     struct hm_error err = {0};
-    struct hm_pool_options options = {.width = width, .vocab = drafter->vocab, .usable = drafter->usable, .ids = drafter->ids,
+    struct hm_pool_options options = {.width = width,
+                                      .vocab = drafter->vocab,
+                                      .usable = drafter->usable,
+                                      .ids = drafter->ids,
                                       .proposal = HM_PROPOSAL_TOPK};
     expect_ok(hm_pool_init(pool, &options, &err), &err);
 }

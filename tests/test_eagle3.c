@@ -1,6 +1,6 @@
 // The forward pass of EAGLE-3 heads: against PyTorch in float32 (tests/data/eagle3, tools/eagle3_goldens.py) for every
-// variant of the configuration; the same bits however contexts, passes and trees are cut; nothing left behind by a proposal;
-// refusals where features and tokens cannot be paired.
+// variant of the configuration; the same bits however contexts, passes and trees are cut; nothing left behind by a
+// proposal; refusals where features and tokens cannot be paired.
 #include "tests/eagle3_support.h"
 
 #include <math.h>
@@ -72,7 +72,8 @@ static void open_golden(struct golden *g, const char *name, size_t width, size_t
     g->tap_width = taps->shape[1];
     g->length = tensor(g, "tokens")->shape[0];
     tokens_of(g, "tokens", g->token);
-    if (tiny) expect_ok(hm_model_open("models/tiny-qwen3", g->device, &g->target, &err), &err);
+    if (tiny)
+        expect_ok(hm_model_open("models/tiny-qwen3", g->device, &g->target, &err), &err);
     else // the head that brings a table of its own is for a wider target
         g->target = zero_target(g->device, 48, table ? table->shape[1] : 40, 36, table ? table->data : NULL,
                                 head ? head->data : NULL);
@@ -176,8 +177,9 @@ static void agrees(const char *name, size_t width, uint64_t *seed)
     open_pool(&pool, g.drafter, width);
     double stable = stable_difference(&g, &pool, 0, seed), tree = tree_difference(&g, &pool, seed),
            shifted = stable_difference(&g, &pool, 1, seed);
-    print_message("%s: differences of %.3g (stable) and %.3g (tree) of the largest logit; tokens shifted by one: %.3g\n", name,
-                  stable, tree, shifted);
+    print_message(
+        "%s: differences of %.3g (stable) and %.3g (tree) of the largest logit; tokens shifted by one: %.3g\n", name,
+        stable, tree, shifted);
     assert_true(stable <= 1e-4);
     assert_true(tree <= 1e-4);
     assert_true(shifted > 1e-2); // the wrong pairing must show
@@ -216,15 +218,16 @@ static void same_rows(const struct hm_pool *some, const struct hm_pool *all, con
         int32_t path[16];
         if (some->candidate[i].row < 0) continue;
         size_t n = some->candidate[i].depth;
-        for (int32_t at = (int32_t)i, k = (int32_t)n; at >= 0; at = some->candidate[at].parent) path[--k] = some->candidate[at].token;
+        for (int32_t at = (int32_t)i, k = (int32_t)n; at >= 0; at = some->candidate[at].parent)
+            path[--k] = some->candidate[at].token;
         int32_t other = find_path(all, path, n);
         assert_true(other >= 0);
         same_row(row_after(some, (int32_t)i), row_after(all, other), some->vocab, what);
     }
 }
 
-// A chain is a causal pass: its slots lie in order behind the stable ones and see prefixes. The same path in trees, with
-// rows of more than one chunk, with other threads and after contexts that grew in pieces gives the same bits.
+// A chain is a causal pass: its slots lie in order behind the stable ones and see prefixes. The same path in trees,
+// with rows of more than one chunk, with other threads and after contexts that grew in pieces gives the same bits.
 static void test_bits(void **state)
 {
     (void)state;
@@ -261,7 +264,8 @@ static void test_bits(void **state)
             size_t more = 1 + draw(&seed, (uint32_t)(other.length - 1 - seen));
             show_taps(other.drafter, other.device, other.taps, other.tap_width, seen, more, &seed);
             seen += more;
-            if (draw(&seed, 2) || seen == other.length - 1) propose(&other, other.token, seen + 1, draw(&seed, DEPTH + 1), &grown);
+            if (draw(&seed, 2) || seen == other.length - 1)
+                propose(&other, other.token, seen + 1, draw(&seed, DEPTH + 1), &grown);
         }
         propose(&other, other.token, other.length, DEPTH, &grown); // once more: nothing is left of the last one
         same_rows(&tree, &grown, "grown in pieces");
@@ -357,8 +361,10 @@ static void test_pairing(void **state)
     assert_int_equal(pool.row_count, 1 + 3 + 3);
     refused(&g, 2, 2, &pool, "EAGLE-3 draft: expected a context that grows beyond 3 tokens, found 2");
     refused(&g, 0, 2, &pool, "EAGLE-3 draft: expected a context that grows beyond 3 tokens, found 0");
-    refused(&g, 4, 3, &pool, "EAGLE-3 draft: expected a pool of rows of 20, width up to 3 and depth up to 2, found 20, 3, 3");
-    refused(&g, 4, 2, &wide, "EAGLE-3 draft: expected a pool of rows of 20, width up to 3 and depth up to 2, found 20, 4, 2");
+    refused(&g, 4, 3, &pool,
+            "EAGLE-3 draft: expected a pool of rows of 20, width up to 3 and depth up to 2, found 20, 3, 3");
+    refused(&g, 4, 2, &wide,
+            "EAGLE-3 draft: expected a pool of rows of 20, width up to 3 and depth up to 2, found 20, 4, 2");
     // The root's own feature known early waits for the token after it.
     float first[48];
     show_taps(g.drafter, g.device, g.taps, g.tap_width, 3, 2, &seed);

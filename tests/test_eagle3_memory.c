@@ -1,6 +1,6 @@
-// Out of memory at every place: the n-th allocation of opening an EAGLE-3 head and of drafting with it fails, for each n. The
-// call that meets it says HM_MEMORY, nothing leaks (run under a sanitizer), and a drafter that was refused something drafts
-// the same rows when it is asked again.
+// Out of memory at every place: the n-th allocation of opening an EAGLE-3 head and of drafting with it fails, for each
+// n. The call that meets it says HM_MEMORY, nothing leaks (run under a sanitizer), and a drafter that was refused
+// something drafts the same rows when it is asked again.
 #include "tests/eagle3_support.h"
 #include "tests/failing_allocations.h"
 
@@ -22,7 +22,10 @@ static int run(struct hm_drafter *drafter, float rows[ROWS * DRAFT])
     static const int32_t token[LENGTH] = {3, 1, 4, 15, 9, 26, 5, 35};
     struct hm_error err = {0};
     struct hm_pool pool;
-    struct hm_pool_options options = {.width = 3, .vocab = drafter->vocab, .usable = drafter->usable, .ids = drafter->ids,
+    struct hm_pool_options options = {.width = 3,
+                                      .vocab = drafter->vocab,
+                                      .usable = drafter->usable,
+                                      .ids = drafter->ids,
                                       .proposal = HM_PROPOSAL_TOPK};
     int failures = 0;
     uint64_t seed = 1;
@@ -61,7 +64,8 @@ static void test_every_allocation_may_fail(void **state)
         countdown = n;
         rc = open_head(&drafter, &err);
         countdown = -1;
-        if (rc && (rc != HM_MEMORY || !strstr(err.message, "out of memory"))) fail_msg("allocation %ld: %s", n, err.message);
+        if (rc && (rc != HM_MEMORY || !strstr(err.message, "out of memory")))
+            fail_msg("allocation %ld: %s", n, err.message);
         assert_true(rc == HM_OK || drafter == NULL);
     }
     print_message("%ld allocations to open a head\n", n - 1);

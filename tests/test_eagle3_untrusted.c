@@ -1,6 +1,6 @@
-// Damaged EAGLE-3 heads: thousands of random mutations of config.json and of the weight file's header, and weights of random
-// bytes. Opening may succeed or fail, but a failure has a message of one line, and what opens can draft: NaN and infinite
-// logits propose nothing that is not finite.
+// Damaged EAGLE-3 heads: thousands of random mutations of config.json and of the weight file's header, and weights of
+// random bytes. Opening may succeed or fail, but a failure has a message of one line, and what opens can draft: NaN and
+// infinite logits propose nothing that is not finite.
 #include "tests/eagle3_support.h"
 #include "tests/mutation.h"
 
@@ -20,7 +20,8 @@ static void open_bench(struct bench *b, uint64_t *seed)
 {
     struct hm_safetensors *golden = open_tensors("tests/data/eagle3/plain/golden.safetensors");
     b->device = open_device(1, HM_ISA_BEST);
-    b->target = zero_target(b->device, VOCAB, HIDDEN, LAYERS, hm_safetensors_find(golden, "target.embed_tokens")->data, NULL);
+    b->target =
+        zero_target(b->device, VOCAB, HIDDEN, LAYERS, hm_safetensors_find(golden, "target.embed_tokens")->data, NULL);
     b->taps = malloc(LENGTH * TAPS_MOST * HIDDEN * sizeof *b->taps);
     for (size_t i = 0; i < LENGTH * TAPS_MOST * HIDDEN; i++) b->taps[i] = (float)draw(seed, 2000) / 1000 - 1;
     hm_safetensors_close(golden);

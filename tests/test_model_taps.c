@@ -1,5 +1,6 @@
-// Taps (model.h, hm_taps): the residual stream at the inputs of layers. Equal to PyTorch's within the tolerance of logits;
-// the same bits in chunks, prefills and trees; in their places and nowhere else; without any trace in the logits.
+// Taps (model.h, hm_taps): the residual stream at the inputs of layers. Equal to PyTorch's within the tolerance of
+// logits; the same bits in chunks, prefills and trees; in their places and nowhere else; without any trace in the
+// logits.
 #include "tests/model_support.h"
 
 #include "decode/safetensors.h"
