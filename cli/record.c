@@ -281,7 +281,6 @@ static hm_status match_rows(struct hm_record *r, const struct hm_pool_event *eve
     hm_status rc = hm_sha256(event->rows, row_bytes, digest, err);
     if (rc) return rc;
     r->round.matched = compare(seen, event, digest);
-    seen->count = 0;
     for (size_t i = 0; i < pool->count; i++)
         if (pool->candidate[i].depth > stride) stride = pool->candidate[i].depth;
     int32_t *path = hm_mul_size(pool->count, stride, &cells) ? hm_calloc(cells, sizeof *path) : NULL;
