@@ -2,6 +2,7 @@
 hallmark_test(check tests/test_check_support.c)
 hallmark_test(check_fixed)
 hallmark_test(check_ties)
+hallmark_test(check_coin)
 hallmark_test(check_replay tests/test_check_support.c)
 hallmark_test(check_mutations tests/test_check_support.c)
 set_tests_properties(check_mutations PROPERTIES TIMEOUT 1800) # under sanitizers, on a busy machine
