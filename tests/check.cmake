@@ -7,6 +7,7 @@ hallmark_test(check_replay tests/test_check_support.c)
 hallmark_test(check_mutations tests/test_check_support.c)
 set_tests_properties(check_mutations PROPERTIES TIMEOUT 1800) # under sanitizers, on a busy machine
 hallmark_test(check_hostile tests/test_check_support.c)
+hallmark_test(check_decoders tests/test_check_support.c)
 hallmark_test(check_simple tests/test_check_support.c)
 hallmark_test(check_simple_walk tests/test_check_simple_scene.c tests/test_check_simple_scene_log.c
               tests/test_check_support.c)

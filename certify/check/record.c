@@ -205,6 +205,7 @@ static void read_node(struct ck *c, const cJSON *line, struct ck_node *node)
     if (!c->out.failed && node->draft_known && !c->header->has_draft)
         ck_refute(c, "draft_row", "expected none: the header names no draft model");
     c->out.row_absent = c->out.row_absent || !node->target || draft == CK_ABSENT_ROW;
+    if (!c->out.failed) ck_proposals(c, node);
     if (!c->out.failed) check_quantities(c, line, node);
     if (!c->out.failed) ck_claims(c, line, node);
 }
@@ -229,7 +230,6 @@ static void check_step(struct ck *c, const cJSON *line, struct ck_node *node)
     if (!c->out.failed) read_node(c, line, node);
     node->looked = node->child_count > 0 && (c->header->cap < 0 || c->at.accepted < c->header->cap);
     if (!c->out.failed) ck_support(c, line, node, &support);
-    if (!c->out.failed) ck_proposals(c, node);
     if (!c->out.failed) ck_best(c, node);
     if (!c->out.failed) ck_budget(c, line, node);
     if (!c->out.failed) ck_emitted(c, line, node, support);
@@ -251,7 +251,6 @@ static void check_node(struct ck *c, const cJSON *line, struct ck_node *node)
                      "a node emits no token");
     if (!c->out.failed) read_node(c, line, node);
     if (!c->out.failed) ck_support(c, line, node, &support);
-    if (!c->out.failed) ck_proposals(c, node);
     if (!c->out.failed) ck_best(c, node);
     if (!c->out.failed) ck_choices(c, node, support);
 }
