@@ -180,6 +180,8 @@ static const char *const free_paths[] = {".run",
                                          ".e",
                                          ".ratio",
                                          ".standard_accept",
+                                         ".nucleus_excess",
+                                         "step.accept",
                                          ".restricted",
                                          "row.token",
                                          "row.index"};

@@ -1,5 +1,7 @@
 // See test_check_simple_scene.h: the walk, and the lines of the log.
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE // asprintf
+#endif
 #include "tests/test_check_simple_scene.h"
 
 #include "base/sha256.h"

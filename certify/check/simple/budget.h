@@ -9,7 +9,7 @@ static void read_budget(const cJSON *line) { // of the header, whose acceptance 
     run->limited = word(budget, "kind", names) ? LIMIT_REGRET : LIMIT_TV;
     run->limit = rational(text_of(budget, "limit"), "limit");
     bool rule = !run->match && !run->standard && !run->nucleus;
-    need(run->limited == LIMIT_TV ? run->nucleus : rule && run->greedy, "budget");
+    must(run->limited == LIMIT_TV ? run->nucleus : rule && run->greedy, "budget");
 }
 
 static void begin_budget(int64_t max_tokens) { // of a sequence

@@ -49,18 +49,21 @@ static void read_patterns(const cJSON *line) {
     }
 }
 
+static const char *const selections[] = {"draft", "root", "root-draw", "pearl", "covering", NULL};
+static const char *const proposals[] = {"topk", "iid", "none", NULL};
+
 static void read_decoder(const cJSON *line) {
     const cJSON *decoder = get(line, "decoder", cJSON_NULL | cJSON_Object);
     run->cap = -1;
     run->audit = cJSON_IsNull(decoder);
     if (run->audit) return;
     run->budget = integer(decoder, "budget", 0);
-    const char *traversal = text_of(decoder, "traversal"), *selection = text_of(decoder, "selection");
-    run->always_first = strcmp(selection, "root-draw") == 0 || strcmp(selection, "pearl") == 0;
-    run->covering = strcmp(selection, "covering") == 0;
+    const char *traversal = text_of(decoder, "traversal");
+    run->selection = (enum selection)word(decoder, "selection", selections);
     run->scores = find(decoder, "score") != NULL;
-    need(!run->scores || like(text_of(decoder, "score"), "^(top|frontier):[0-9]{1,15}$"), "score");
+    need(!run->scores || like(text_of(decoder, "score"), "^(top:[0-9]{1,15}|frontier:([0-9]{1,15}|all))$"), "score");
     run->leaf_stop = strcmp(traversal, "leaf-stop") == 0;
+    must(run->selection != COVERING || run->leaf_stop, "selection");
     if (run->leaf_stop || strcmp(traversal, "exhaustive") == 0) return;
     need(like(traversal, "^cap:[0-9]{1,18}$"), "traversal");
     run->cap = strtoll(traversal + 4, NULL, 10);
@@ -94,9 +97,10 @@ static void read_acceptance(const cJSON *line) {
     run->standard = strcmp(text, "standard") == 0;
     if (!run->match && !run->standard) read_rule(&run->acceptance, text, "acceptance");
     run->nucleus = run->acceptance.kind && run->acceptance.kind->slack == is_needed;
-    run->iid = word(line, "proposal", (const char *const[]){"topk", "iid", "none", NULL}) == 1;
-    bool drawn_first = run->leaf_stop || run->always_first || run->covering; // then there is nothing to relax
-    need(run->match || !drawn_first, "acceptance");
+    run->proposal = (enum proposal)word(line, "proposal", proposals);
+    run->iid = run->proposal == IID;
+    must(!run->iid || ((run->standard || run->nucleus) && !is_null(line, "draft")), "proposal");
+    must(run->match || (run->selection == BY_DRAFT && !run->scores && !run->leaf_stop), "acceptance");
 }
 
 static void read_header(const cJSON *line) {
@@ -116,7 +120,7 @@ static void read_header(const cJSON *line) {
     need(mpq_cmp_ui(claim, 1, 100000) >= 0, "certify_temperature");
     need(mpq_sgn(run->top_p) > 0 && mpq_cmp_ui(run->top_p, 1, 1) <= 0, "top_p");
     bool one_p = !run->greedy && mpq_equal(draw, claim) && run->top_k == 0 && mpq_equal(run->top_p, run->one);
-    need(one_p || !(run->standard || run->nucleus), "acceptance");
+    must(one_p || !(run->standard || run->nucleus), "acceptance");
     read_budget(line);
     if (!run->greedy) mpq_inv(draw, draw);
     mpq_inv(claim, claim);

@@ -33,6 +33,8 @@ enum verdict { V_YES, V_NO, V_VACUOUS, V_INAPPLICABLE, V_UNDECIDED, VERDICTS };
 enum where { AT_SEQUENCE, AT_PREFILL, AT_ROUND, IN_ROUND, AFTER_END };
 enum form { LOGARITHM, ONE_LESS, LESS_ONE, LARGEST, SPREAD }; // of a divergence
 enum limit { UNLIMITED, LIMIT_TV, LIMIT_REGRET };             // what a fidelity budget is about
+enum selection { BY_DRAFT, BY_ROOT, ROOT_DRAW, PEARL, COVERING };
+enum proposal { TOPK, IID, NONE };
 enum purpose { OF_TARGET, OF_DRAFT, COIN, RESIDUAL };         // of a random number
 
 struct ends { double lo, hi; }; // a logged enclosure
@@ -124,7 +126,9 @@ struct run {
     int rules, ms, divergences, rational_count;
     int64_t m[RULES], top_k, top_count, cap, budget; // m 0: from the tree; cap -1: none
     bool match, standard, nucleus, greedy, margin, universal, all_nodes, has_draft, hashed, audit, law[2];
-    bool iid, leaf_stop, scores, always_first, covering; // first: the token drawn before the tree was chosen
+    bool iid, leaf_stop, scores;
+    enum selection selection;
+    enum proposal proposal;
     enum limit limited;
     mpq_ptr top_p, zero, one, u, limit, reserve, sum; // u: a random number; reserve: R of the page
     struct vector output, residual;

@@ -5,8 +5,8 @@
 static void check_first(const cJSON *line) {
     struct tree *t = run->tree;
     t->first = -1;
-    if (run->always_first || (run->covering && t->number > 0 && find(line, "first")))
-        t->first = integer(line, "first", 0);
+    bool may = run->selection == COVERING && t->number > 0 && find(line, "first");
+    if (run->selection == ROOT_DRAW || run->selection == PEARL || may) t->first = integer(line, "first", 0);
     else absent(line, "first");
     if (t->first < 0) return;
     must(t->verified > 1 && t->token[1] == t->first, "first");
@@ -31,6 +31,7 @@ static void check_round(const cJSON *line) {
     counts(line, "round", run->round);
     counts(line, "t", run->t);
     must(scored == 0 || (run->scores && scored < count), "scored");
+    must(run->proposal != NONE || count == 1, "parent");
     must(count >= 1 && count - 1 - scored <= run->budget, "parent");
     need(count <= NODES, "parent");
     *t = (struct tree){.count = count, .next_record = 1, .line = run->line, .number = run->round++, .t = run->t};
@@ -108,11 +109,13 @@ static void expect_by_chance(struct tree *t) {
     leave_open(!encloses(t->expected, sum, "expected_accept"), "expected_accept");
 }
 
-// Deterministic acceptance: the number that the walk accepts, followed past a cut as far as rows were recorded.
+// Deterministic acceptance: the number that the walk accepts, followed past a cut as far as rows were recorded (and not
+// where a budget decides).
 static void expect_by_walk(struct tree *t) {
     int64_t least = t->accepted, most = least;
     if (t->cut) {
         int at = 0;
+        if (run->limited != UNLIMITED) t->choice[0] = -2;
         for (least = 0; t->choice[at] >= 0 && (run->cap < 0 || least < run->cap); least++) at = t->choice[at];
         most = least;
         if (least < t->accepted) least = t->accepted; // rows absent

@@ -47,11 +47,7 @@ static void find_choices(const cJSON *step, size_t support) {
         return;
     }
     if (run->greedy || !run->match) *choice = best_child();
-    if (run->limited == LIMIT_REGRET) {
-        bool costs = *choice >= 0 && run->row[TARGET].rank[t->token[*choice]] > 0;
-        if (step && !check_regret_budget(step, *choice)) *choice = -1;
-        else if (!step && costs) *choice = -2; // what has been spent there nobody knows
-    }
+    if (run->limited == LIMIT_REGRET && step && !check_regret_budget(step, *choice)) *choice = -1;
     if (run->leaf_stop && *choice >= 0 && !t->inner[*choice]) *choice = -1;
     if (n->target && t->has_expected && !run->greedy && run->match) find_chances(support);
 }
