@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static size_t band_of(const double edges[HM_REPORT_BANDS], double value)
 {
@@ -27,7 +28,7 @@ static void close_round(struct hm_gather *g)
     a->ended += g->emitted == g->accepted; // no token of the target closes it
     a->accepted += g->accepted;
     a->emitted += g->emitted;
-    a->verified += g->round.nodes - 1;
+    a->verified += g->round.nodes - 1 - g->round.scored;
     a->pool += (uint64_t)g->round.pool;
     if (g->tree_depth > 0) {
         a->with_tree++;
@@ -59,6 +60,7 @@ static void close_sequence(struct hm_gather *g)
     close_round(g);
     if (!g->finished) g->report->logs[g->log].unfinished++;
     hm_theory_sequence_end(&g->report->theory, g->finished);
+    hm_speculative_sequence_end(&g->report->speculative);
     g->finished = true;
 }
 
@@ -73,18 +75,41 @@ static hm_status add_sequence(struct hm_gather *g, const struct hm_record_sequen
     r->by_log[g->log].sequences++;
     r->logs[g->log].sequences++;
     r->sequences++;
+    hm_speculative_sequence(&r->speculative, sequence, &r->logs[g->log].header);
     return hm_keep_sequence(g, sequence);
 }
 
-static void add_round(struct hm_gather *g, const struct hm_record_round *round)
+static hm_status add_round(struct hm_gather *g, const struct hm_record_round *round)
 {
     close_round(g);
+    void *tree = g->tree;
+    bool grown = hm_grow(&tree, &g->tree_capacity, 2 * round->nodes, sizeof *g->tree);
+    g->tree = tree;
+    if (!grown) return hm_fail(g->err, HM_MEMORY, "out of memory for a tree of %zu nodes", round->nodes);
+    memcpy(g->tree, round->parent, round->nodes * sizeof *g->tree);
+    memcpy(g->tree + round->nodes, round->token, round->nodes * sizeof *g->tree);
     g->in_round = true;
     g->round = *round;
     g->accepted = g->emitted = g->tree_depth = 0;
     g->round_ended = false;
-    for (size_t i = 1; i < round->nodes; i++)
+    for (size_t i = 1; i < round->nodes - round->scored; i++)
         if ((uint64_t)round->depth[i] > g->tree_depth) g->tree_depth = (uint64_t)round->depth[i];
+    hm_speculative_round(&g->report->speculative, round);
+    return HM_OK;
+}
+
+// How many children the step's node has, and whether its token leads to a node, one only scored included.
+static void add_speculation(struct hm_gather *g, const struct hm_record_step *step)
+{
+    size_t n = g->in_round && step->round >= 0 ? g->round.nodes : 0;
+    uint64_t children = 0;
+    bool covered = false;
+    for (size_t i = 1; i < n; i++) {
+        if (g->tree[i] != step->node) continue;
+        children += i < n - g->round.scored;
+        covered = covered || g->tree[n + i] == step->token;
+    }
+    hm_speculative_step(&g->report->speculative, step, &g->report->logs[g->log].header, children, covered);
 }
 
 // Bands hold steps that could have been certified or not: with verdicts, a last accepted and a first rejected token.
@@ -167,6 +192,7 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
 {
     struct hm_report *r = g->report;
     add_claims(g, step);
+    add_speculation(g, step);
     if (step->source == HM_SOURCE_ACCEPTED && step->top_count > 0) {
         r->accepted_known++;
         r->accepted_not_first += step->token != step->top[0].id;
@@ -237,7 +263,7 @@ static hm_status add_records(struct hm_gather *g)
         if (rc || record.kind == HM_RECORD_NONE) return rc;
         g->report->logs[g->log].lines = record.line;
         if (record.kind == HM_RECORD_SEQUENCE) rc = add_sequence(g, record.sequence);
-        if (record.kind == HM_RECORD_ROUND) add_round(g, record.round);
+        if (record.kind == HM_RECORD_ROUND) rc = add_round(g, record.round);
         if (record.kind == HM_RECORD_STEP) rc = add_step(g, record.step, record.line);
         if (record.kind == HM_RECORD_NODE) add_node(g, record.step);
         if (record.kind == HM_RECORD_ROW) add_row(g, record.step);
@@ -268,6 +294,7 @@ hm_status hm_report_add(struct hm_report *report, const char *log_path, struct h
     for (int i = 0; i < HM_SHA256_HEX; i++) log->chain[i] = hm_log_reader_chain(g.reader)[i];
 out:
     free(g.status);
+    free(g.tree);
     hm_log_reader_close(g.reader);
     return rc;
 }

@@ -47,6 +47,23 @@ const char *hm_report_noun(const struct hm_report *report)
     return hm_report_audit(report) ? "row" : report->rows ? "token or row" : "token";
 }
 
+const struct hm_record_header *hm_report_budget(const struct hm_report *report)
+{
+    for (size_t i = 0; i < report->log_count; i++)
+        if (report->logs[i].header.budget_kind) return &report->logs[i].header;
+    return NULL;
+}
+
+bool hm_report_has_coverage(const struct hm_report *report)
+{
+    bool stops = false;
+    for (size_t i = 0; i < report->log_count; i++) {
+        const char *traversal = report->logs[i].header.traversal; // NULL in an audit
+        stops = stops || (traversal && strcmp(traversal, "exhaustive") != 0);
+    }
+    return stops || report->speculative.first_drawn || report->speculative.scored;
+}
+
 const char *hm_m_text(int64_t m, char buffer[24])
 {
     if (m == HM_M_TREE) return "tree";
@@ -96,7 +113,7 @@ struct hm_report_group *hm_report_category(struct hm_report *report, const char 
 }
 
 // Every text of a header, so that copying and freeing cannot disagree. Returns how many there are.
-enum { HEADER_TEXTS = 23 };
+enum { HEADER_TEXTS = 26 };
 static void header_texts(struct hm_record_header *h, const char **out[HEADER_TEXTS])
 {
     const char **texts[HEADER_TEXTS] = {&h->acceptance,
@@ -115,6 +132,9 @@ static void header_texts(struct hm_record_header *h, const char **out[HEADER_TEX
                                         &h->drafter,
                                         &h->selection,
                                         &h->traversal,
+                                        &h->score,
+                                        &h->budget_kind,
+                                        &h->budget_limit,
                                         &h->weights,
                                         &h->accumulate,
                                         &h->backend,

@@ -7,6 +7,7 @@
 #include "bounds/ival.h"
 #include "certify/log_reader.h"
 #include "reports/histogram.h"
+#include "reports/speculative.h"
 #include "reports/theory.h"
 
 #include <stdbool.h>
@@ -143,6 +144,7 @@ struct hm_report {
     uint64_t sequences, steps, nodes, prefill, continuations, undecided; // steps: an audit's rows too
     uint64_t rows;                   // of these, audited rows
     struct hm_report_theory theory;
+    struct hm_report_speculative speculative;
     struct hm_histogram kl_pq, kl_qp, tv, entropy; // upper ends of the draft's distances; upper ends of the entropy
     struct hm_sum sum_kl_pq, sum_kl_qp, sum_tv, regret;
     double regret_most;              // upper end
@@ -180,15 +182,24 @@ bool hm_report_audit(const struct hm_report *report);
 // What one step of the report is called, for hm_number_of: "token", or "row" in an audit.
 const char *hm_report_noun(const struct hm_report *report);
 
+// The first header with a fidelity budget, or NULL.
+const struct hm_record_header *hm_report_budget(const struct hm_report *report);
+
+// Do trees differ from what the draft alone would choose and an exhaustive walk would use: first tokens drawn before, nodes
+// only scored, walks that stop early? Then coverage is worth a line.
+bool hm_report_has_coverage(const struct hm_report *report);
+
 // "tree" or the number, in the caller's buffer; and "accepted", ... for an enum hm_source.
 const char *hm_m_text(int64_t m, char buffer[24]);
 const char *hm_source_text(unsigned source);
 
-// The parts of theory.h in two other languages (markdown_theory.c, json_theory.c).
+// The parts of theory.h and speculative.h in two other languages (markdown_*.c, json_*.c).
 struct hm_output;
 void hm_markdown_theory(struct hm_output *o, const struct hm_report *r);
 void hm_json_sum(struct hm_output *o, const char *key, const struct hm_sum *sum, const char *after); // report_json.c
 void hm_json_theory(struct hm_output *o, const struct hm_report *r);           // an object
+void hm_markdown_speculative(struct hm_output *o, const struct hm_report *r);
+void hm_json_speculative(struct hm_output *o, const struct hm_report *r);      // two members
 void hm_json_claim_theory(struct hm_output *o, const struct hm_report *r, const struct hm_claim_figures *f); // likewise
 
 #endif

@@ -17,6 +17,7 @@ void hm_html_theory(struct hm_output *o, const struct hm_report *r);       // ht
 void hm_html_text(struct hm_output *o, const struct hm_report *r);         // html_text.c
 void hm_html_token_data(struct hm_output *o, const struct hm_report *r);
 void hm_html_acceptance(struct hm_output *o, const struct hm_report *r);   // html_sections.c
+void hm_html_speculative(struct hm_output *o, const struct hm_report *r);  // html_speculative.c
 void hm_html_cost(struct hm_output *o, const struct hm_report *r);
 void hm_html_closest(struct hm_output *o, const struct hm_report *r);
 void hm_html_groups(struct hm_output *o, const struct hm_report *r);

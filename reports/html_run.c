@@ -31,6 +31,7 @@ HEADER_ROW(top_p, top_p)
 HEADER_ROW(drafter, drafter)
 HEADER_ROW(selection, selection)
 HEADER_ROW(traversal, traversal)
+HEADER_ROW(proposal, proposal)
 HEADER_ROW(weights, weights)
 HEADER_ROW(backend, backend)
 HEADER_ROW(version, version)
@@ -39,6 +40,20 @@ HEADER_ROW(date, date)
 static const char *top_k(const struct hm_report_log *log, char buffer[64])
 {
     snprintf(buffer, 64, "%lld", (long long)log->header.top_k);
+    return buffer;
+}
+
+static const char *score(const struct hm_report_log *log, char buffer[64])
+{
+    (void)buffer;
+    return log->header.score ? log->header.score : "nothing further";
+}
+
+static const char *fidelity_budget(const struct hm_report_log *log, char buffer[64])
+{
+    const struct hm_record_header *h = &log->header;
+    if (!h->budget_kind) return "none";
+    snprintf(buffer, 64, "%.10s, limit %.40s", h->budget_kind, h->budget_limit);
     return buffer;
 }
 
@@ -95,6 +110,9 @@ static const struct run_row ROWS[] = {{"target", target_name, false},
                                       {"drafter", drafter, true},
                                       {"selection", selection, true},
                                       {"traversal", traversal, true},
+                                      {"proposal", proposal, true},
+                                      {"scored", score, true},
+                                      {"fidelity budget", fidelity_budget, true},
                                       {"weights", weights, true},
                                       {"backend", backend, true},
                                       {"target rows", rows, false},
@@ -179,6 +197,11 @@ static const struct {
      "off by truncation are left out; rounds cut by the end of a sequence count as they are: only "
      "emitted tokens are accepted tokens. Fully accepted are rounds whose emitted accepted path is as "
      "deep as their tree. Expected accepted is what the log says of the round before such a cut.",
+     true},
+    {"Speculative sampling",
+     "Acceptance, standard acceptance, E<sub>N</sub> and e are the log\xe2\x80\x99s enclosures, summed with outward "
+     "rounding over the steps at which children were looked at. A budget charges the upper end of e wherever the "
+     "relaxation is in force, whatever happens there.",
      true},
     {"Stability radius",
      "The largest noise in the logits that cannot change whether the rule accepts the token (lower bound).", false},

@@ -30,6 +30,26 @@ static void put_expected(struct hm_output *o, const struct hm_acceptance *a)
                text);
 }
 
+// Trees chosen after a draw, nodes only scored, and whether the next root's row is at hand.
+static void put_coverage(struct hm_output *o, const struct hm_report *r)
+{
+    const struct hm_report_speculative *s = &r->speculative;
+    char text[256];
+    if (s->first_drawn) {
+        snprintf(text, sizeof text, "%s whose first token was drawn before the tree was chosen",
+                 hm_number_of(s->first_drawn, "round").text);
+        put_figure(o, "first token drawn", hm_number_percent(s->first_drawn, r->acceptance.rounds).text, text);
+    }
+    if (s->scored) {
+        snprintf(text, sizeof text, "%s only scored, in %s; no walk goes to them, and they count nowhere else",
+                 hm_number_of(s->scored, "node").text, hm_number_of(s->with_scored, "round").text);
+        put_figure(o, "only scored per round", hm_number_ratio(s->scored, r->acceptance.rounds, 2).text, text);
+    }
+    snprintf(text, sizeof text, "%s of %s after which the next context is the address of a node, so that its row is at hand",
+             hm_number_count(s->covered).text, hm_number_of(s->continued, "round").text);
+    put_figure(o, "covered", hm_number_percent(s->covered, s->continued).text, text);
+}
+
 static void put_acceptance_table(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
@@ -54,6 +74,7 @@ static void put_acceptance_table(struct hm_output *o, const struct hm_report *r)
              hm_number_count(a->full).text, hm_number_of(a->with_tree, "round").text);
     put_figure(o, "fully accepted", hm_number_percent(a->full, a->with_tree).text, text);
     if (a->expected.count) put_expected(o, a);
+    if (hm_report_has_coverage(r)) put_coverage(o, r);
     hm_put(o, "</tbody></table></div>\n");
 }
 

@@ -183,8 +183,18 @@ static void put_speed_tile(struct hm_output *o, const struct hm_report *r)
 
 static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
 {
+    const struct hm_report_speculative *s = &r->speculative;
     hm_put(o, "<div class=\"tile\"><dt>Cost of relaxation</dt><dd>");
-    if (r->regret.count)
+    if (s->standard.count)
+        hm_putf(o,
+                "<div class=\"value\">%s<small>total variation where relaxed, mean at most</small></div><div "
+                "class=\"about\">in force at %s of %s",
+                s->e.count ? hm_number_up(hm_sum_mean_upper(&s->e), 3).text : "0", hm_number_count(s->in_force).text,
+                hm_number_of(s->positions, "position").text);
+    else if (s->positions)
+        hm_put(o, "<div class=\"value\">none<small>nothing was relaxed</small></div><div class=\"about\">standard "
+                  "speculative sampling: every token has the target\xe2\x80\x99s law");
+    else if (r->regret.count)
         hm_putf(o,
                 "<div class=\"value\">%s<small>nats per token, at most</small></div><div class=\"about\">%s of %s "
                 "accepted tokens are not the target\xe2\x80\x99s first",
@@ -284,9 +294,12 @@ void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
     hm_put(o, hm_report_has_draft_rows(r) ? "Certified" : "Requirement");
     hm_put(o, hm_report_audit(r) ? "</a><a href=\"#cost\">Distance</a><a href=\"#theory\">Bounds and laws</a>"
                                  : "</a><a href=\"#text\">Text</a>"
-                                   "<a href=\"#acceptance\">Acceptance</a><a href=\"#cost\">Distance and cost</a><a "
-                                   "href=\"#theory\">Bounds and laws</a><a "
-                                   "href=\"#closest\">Closest</a>");
+                                   "<a href=\"#acceptance\">Acceptance</a>");
+    if (!hm_report_audit(r)) {
+        if (r->speculative.positions || hm_report_budget(r)) hm_put(o, "<a href=\"#speculative\">Speculation</a>");
+        hm_put(o, "<a href=\"#cost\">Distance and cost</a><a href=\"#theory\">Bounds and laws</a><a "
+                  "href=\"#closest\">Closest</a>");
+    }
     hm_put(o, "<a href=\"#run\">Run</a><a href=\"#how\">Method</a>");
     if (r->claim_count > 1) {
         hm_put(o, "<label class=\"js-only\">Claim <select id=\"claim\">");

@@ -37,6 +37,7 @@ static void put_page(struct hm_output *o, const struct hm_report *r)
     bool audit = hm_report_audit(r);
     if (!audit) hm_html_text(o, r);
     if (!audit) hm_html_acceptance(o, r);
+    if (!audit) hm_html_speculative(o, r);
     hm_html_cost(o, r);
     hm_html_theory(o, r);
     if (!audit) hm_html_closest(o, r);

@@ -109,6 +109,10 @@ static void put_log(struct hm_output *o, const struct hm_report *r, size_t index
             (long long)h->budget);
     put_key_text(o, "selection", h->selection, ",");
     put_key_text(o, "traversal", h->traversal, ",");
+    put_key_text(o, "proposal", h->proposal, ",");
+    put_key_text(o, "score", h->score, ",");
+    put_key_text(o, "fidelity_kind", h->budget_kind, ",");
+    put_key_text(o, "fidelity_limit", h->budget_limit, ",");
     put_key_text(o, "weights", h->weights, ",");
     put_key_text(o, "backend", h->backend, ",");
     put_key_text(o, "version", h->version, ",");
@@ -122,6 +126,7 @@ static void put_log(struct hm_output *o, const struct hm_report *r, size_t index
 static void put_acceptance(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
+    const struct hm_report_speculative *s = &r->speculative;
     hm_putf(o,
             "\"acceptance\":{\"rounds\":%llu,\"rounds_cut_off\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"verified_"
             "nodes\":%llu,\"pool\":%llu,",
@@ -133,6 +138,9 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     put_share(o, "verified_per_round", a->verified, a->rounds, ",");
     put_share(o, "pool_per_round", a->pool, a->rounds, ",");
     hm_putf(o, "\"rounds_with_tree\":%llu,\"fully_accepted\":%llu,", count(a->with_tree), count(a->full));
+    hm_putf(o, "\"rounds_first_drawn\":%llu,\"scored_nodes\":%llu,\"rounds_scored\":%llu,", count(s->first_drawn),
+            count(s->scored), count(s->with_scored));
+    hm_putf(o, "\"rounds_continued\":%llu,\"rounds_covered\":%llu,", count(s->continued), count(s->covered));
     hm_json_sum(o, "expected_accept", &a->expected, ",");
     hm_putf(o, "\"expected_accept_measured\":%llu,\"per_depth\":[", count(a->expected_accepted));
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++) {
@@ -253,7 +261,8 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
     put_histogram(o, "kl_pq", &r->kl_pq, UPPER, ",");
     put_histogram(o, "kl_qp", &r->kl_qp, UPPER, ",");
     put_histogram(o, "tv", &r->tv, UPPER, "},\n");
-    hm_put(o, "\"theory\":");
+    hm_json_speculative(o, r);
+    hm_put(o, ",\n\"theory\":");
     hm_json_theory(o, r);
     hm_put(o, ",\n");
     put_categories(o, r);

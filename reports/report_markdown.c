@@ -74,6 +74,26 @@ static void put_requirement(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "\n");
 }
 
+// Trees chosen after a draw, nodes only scored, and whether the next root's row is at hand; expectation beside outcome.
+static void put_coverage(struct hm_output *o, const struct hm_report *r)
+{
+    const struct hm_report_speculative *s = &r->speculative;
+    const struct hm_acceptance *a = &r->acceptance;
+    if (s->first_drawn)
+        hm_putf(o, "First token drawn before the tree was chosen: %s of %s.\n", hm_number_count(s->first_drawn).text,
+                hm_number_of(a->rounds, "round").text);
+    if (s->scored)
+        hm_putf(o, "Only scored: %s in %s.\n", hm_number_of(s->scored, "node").text,
+                hm_number_of(s->with_scored, "round").text);
+    hm_putf(o, "Next context the address of a node: after %s of %s.\n", hm_number_count(s->covered).text,
+            hm_number_of(s->continued, "round").text);
+    if (a->expected.count)
+        hm_putf(o, "Expected accepted per round: at least %s; emitted there: %s.\n",
+                hm_number_down(hm_sum_mean_lower(&a->expected), 4).text,
+                hm_number_ratio(a->expected_accepted, a->expected.count, 3).text);
+    hm_put(o, "\n");
+}
+
 static void put_acceptance(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
@@ -92,6 +112,7 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     hm_putf(o, "| fully accepted | %s | %llu of %llu rounds with a tree emit an accepted path as deep as it |\n\n",
             hm_number_percent(a->full, a->with_tree).text, (unsigned long long)a->full,
             (unsigned long long)a->with_tree);
+    if (hm_report_has_coverage(r)) put_coverage(o, r);
     if (!a->offered[1]) return;
     hm_put(o, "| depth | offered | reached | share of rounds | given the depth before |\n|---:|---:|---:|---:|---:|\n");
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++)
@@ -168,7 +189,11 @@ static void put_decoder(struct hm_output *o, const struct hm_record_header *h)
     hm_putf(o, "| tree | width %lld, depth %lld, budget %lld |\n", (long long)h->width, (long long)h->depth,
             (long long)h->budget);
     put_run_row(o, "drafter", h->drafter);
+    put_run_row(o, "proposal", h->proposal);
+    put_run_row(o, "selection", h->selection);
     put_run_row(o, "traversal", h->traversal);
+    put_run_row(o, "scored", h->score);
+    if (h->budget_kind) hm_putf(o, "| fidelity budget | %s, limit %s |\n", h->budget_kind, h->budget_limit);
     put_run_row(o, "backend", h->backend);
 }
 
@@ -215,6 +240,7 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
     else
         put_requirement(o, r);
     if (!audit) put_acceptance(o, r);
+    if (!audit) hm_markdown_speculative(o, r);
     put_distances(o, r);
     hm_markdown_theory(o, r);
     if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);

@@ -21,15 +21,19 @@ list(APPEND HALLMARK_SOURCES
   reports/html_claims.c
   reports/html_run.c
   reports/html_sections.c
+  reports/html_speculative.c
   reports/html_summary.c
   reports/html_text.c
   reports/html_theory.c
+  reports/json_speculative.c
   reports/json_theory.c
   reports/keep.c
+  reports/markdown_speculative.c
   reports/markdown_theory.c
   reports/number.c
   reports/output.c
   reports/report_html.c
   reports/report_json.c
   reports/report_markdown.c
+  reports/speculative.c
   reports/theory.c)
