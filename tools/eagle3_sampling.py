@@ -31,7 +31,7 @@ FOLLOW = ["", "", "Can you ", "Now ", "Thanks! ", "What about ", "Shorten your a
 
 class Target:
     """A Qwen3 or Llama checkpoint in float32, one block of new tokens at a time over a cache that is allocated once.
-    transformers' generate does the same at half the speed; tests compare the two (`--evaluate` does at its start)."""
+    `--evaluate` compares the features with those of transformers."""
 
     def __init__(self, folder):
         self.config = c = json.loads((folder / "config.json").read_text())
@@ -143,13 +143,17 @@ class Conversation:
         self.queue.extend(self.tok.encode(f"\n<|im_start|>{name}").ids + (self.open() if who == FREE else []))
 
 
-def choose(logits, greedy, user, temperature, generator):
-    """One token a row: argmax, or a draw at the temperature (1 and at most 50 candidates for a user turn)."""
-    best = logits.argmax(-1)
-    kept = torch.where(user[:, None] & (logits < logits.topk(50, -1).values[:, -1:]), -torch.inf, logits)
-    warm = (kept / torch.where(user, 1.0, temperature)[:, None]).softmax(-1)
-    drawn = torch.multinomial(warm, 1, generator=generator)[:, 0]
-    return torch.where(torch.tensor(greedy) & ~user, best, drawn)
+def choose(logits, best, greedy, user, temperature, generator):
+    """One token a row: `best`, or a draw; a user turn's at temperature 1 among the 50 likeliest tokens."""
+    token, warm = best.clone(), (~user & ~torch.tensor(greedy)).nonzero()[:, 0]
+    if len(warm):
+        sums = (logits[warm] / temperature).softmax(-1).cumsum(-1)
+        drawn = torch.rand(len(warm), 1, generator=generator) * sums[:, -1:]
+        token[warm] = torch.searchsorted(sums, drawn)[:, 0].clamp(max=logits.shape[1] - 1)
+    if user.any():
+        value, index = logits[user].topk(50, -1)
+        token[user] = index.gather(-1, torch.multinomial(value.softmax(-1), 1, generator=generator))[:, 0]
+    return token
 
 
 @torch.no_grad()
@@ -167,7 +171,7 @@ def sample_round(target, rows, length, path, generator, temperature=0.8):
         picked, user = [row.next() for row in rows], []
         if any(token is None for token, _ in picked):
             user = torch.tensor([w == USER for _, w in picked])
-            drawn = choose(logits, greedy, user, temperature, generator).tolist()
+            drawn = choose(logits, best[:, t - 1].long(), greedy, user, temperature, generator).tolist()
             picked = [(d if token is None else token, w) for d, (token, w) in zip(drawn, picked)]
         for row, (token, w) in zip(rows, picked):
             row.took(token, w)

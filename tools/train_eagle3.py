@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM
 
 import train_tiny
 from eagle3_drafter import Drafter, read_folder, unroll, write_folder
@@ -80,7 +81,7 @@ class Corpus:
         self.who = torch.stack([self.rounds[r]["who"][i] for r, i in self.places])
         self.ids = torch.stack([self.rounds[r]["ids"][i] for r, i in self.places]).long()
         print(f"text: {len(places)} rows, {len(places) - len(self.places)} dropped for {len(excluded)} excluded runs "
-              f"of words; {self.ids.numel()} tokens, {(self.who == FREE).sum()} of them the target's answers", flush=True)
+              f"of words; {self.ids.numel()} tokens, {(self.who == FREE).sum()} of them answers", flush=True)
 
     def batch(self, count, generator):
         picked = [self.places[i] for i in torch.randint(len(self.places), (count,), generator=generator)]
@@ -103,9 +104,8 @@ def draft_vocabulary(corpus, tok, vocab, size):
 
 # ---- training
 
-def new_drafter(target, to_target, init):
-    """Starts from the target's own parts: its last layer, final norm and head rows, the last tap as the feature.  Or,
-    with `init`, from another drafter of this target."""
+def new_drafter(target, to_target):
+    """Starts from the target's own parts: its last layer, final norm and head rows, the last tap as the feature."""
     c = target.config
     torch.manual_seed(1)
     drafter = Drafter({"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1, "hidden_act": "silu",
@@ -128,32 +128,26 @@ def new_drafter(target, to_target, init):
         for projection, part in zip((mlp.gate_proj, mlp.up_proj), w[p + "gate_up"].chunk(2)):
             projection.weight.copy_(part)
         mlp.down_proj.weight.copy_(w[p + "mlp.down_proj.weight"])
-    if init:
-        other, other_ids = read_folder(init)
-        place = {t: j for j, t in enumerate(other_ids.tolist())}
-        kept = [(j, place[t]) for j, t in enumerate(to_target.tolist()) if t in place]
-        state = {**other.state_dict(), "lm_head.weight": drafter.lm_head.weight.detach().clone()}
-        state["lm_head.weight"][[j for j, _ in kept]] = other.lm_head.weight[[o for _, o in kept]]
-        drafter.load_state_dict(state)
     return drafter
 
 
-def loss_of_batch(drafter, target, to_target, inside, data, steps):
-    """Sum over steps s of DECAY^s * mean KL(target | draft vocabulary, renormalised || drafter).  The row after token t
-    teaches step s of the slot t - 1 - s.  It counts where the target itself chose the next token and its likeliest one
-    is in the draft vocabulary."""
+def loss_of_batch(drafter, target, head, inside, data, steps):
+    """Sum over steps s of DECAY^s * mean KL(target | draft vocabulary, renormalised || drafter); head [Vd, H]: the
+    target's rows.  The row after token t teaches step s of the slot t - 1 - s.  It counts where the target itself chose
+    the next token and its likeliest one is in the draft vocabulary."""
     ids, slots = data["ids"].long(), data["ids"].shape[1] - steps
     wanted = (data["who"][:, 1:] == FREE) & inside[data["best"][:, :-1].long()]
     row, at = wanted.nonzero(as_tuple=True)
     with torch.no_grad():
-        teacher = (data["last"][row, at].float() @ target.head[to_target].T).softmax(-1)
+        teacher = (data["last"][row, at].float() @ head.T).softmax(-1)
+        entropy = -torch.xlogy(teacher, teacher).sum(-1)
     total = 0.0
     for s, out in enumerate(unroll(drafter, data["taps"][:, :slots].float(),
                                    lambda s: target.embedding[ids[:, 1 + s:1 + s + slots]], steps)):
         slot = at - 1 - s
         good = (slot >= 0) & (slot < slots)
-        student = drafter.logits(out[row[good], slot[good]]).log_softmax(-1)
-        total = total + DECAY**s * F.kl_div(student, teacher[good], reduction="batchmean")
+        student = drafter.logits(out[row[good], slot[good]])
+        total = total + DECAY**s * (F.cross_entropy(student, teacher[good]) - entropy[good].mean())
     return total
 
 
@@ -164,11 +158,13 @@ def train(args, target, tok):
     to_target = torch.load(chosen)
     inside = torch.zeros(target.vocab, dtype=torch.bool)
     inside[to_target] = True
-    drafter, held = new_drafter(target, to_target, args.init), load_file(args.work / "held.safetensors")
+    head = target.head[to_target]
+    drafter, held = new_drafter(target, to_target), load_file(args.work / "held.safetensors")
+    drafter.lm_head.requires_grad_(not args.freeze_head)
 
     def loss_of(model, step):
         data = corpus.batch(args.batch, torch.Generator().manual_seed(step))
-        return loss_of_batch(model, target, to_target, inside, data, STEPS)
+        return loss_of_batch(model, target, head, inside, data, STEPS)
 
     def report(model):
         return "held out, by depth " + " ".join(f"{a / n:.4f}" for a, n in acceptance(model, target, to_target, held))
@@ -199,12 +195,22 @@ def acceptance(drafter, target, to_target, data, steps=5):
     return [tuple(sum(c[i] for c in counts if c[0] == s) for i in (1, 2)) for s in range(steps)]
 
 
+@torch.no_grad()
+def feature_error(args, target, data):
+    """Largest |kept - transformers| / |transformers| over the positions of one row, each a vector: rounding to bf16."""
+    model = AutoModelForCausalLM.from_pretrained(args.target, dtype=torch.float32)
+    states = model(data["ids"][:1].long(), output_hidden_states=True).hidden_states
+    pairs = [(kept, states[i]) for kept, i in zip(data["taps"][:1].chunk(3, -1), target.taps)]
+    return max(((kept - true).norm(dim=-1) / true.norm(dim=-1)).max().item()
+               for kept, true in [*pairs, (data["last"][:1], states[-1])])
+
+
 def evaluate(args, target):
     drafter, to_target = read_folder(args.out)
-    mean = 0.0
-    product = 1.0
-    for depth, (accepted, tried) in enumerate(acceptance(drafter, target, to_target,
-                                                         load_file(args.work / "held.safetensors")), 1):
+    held = load_file(args.work / "held.safetensors")
+    print(f"features against those of transformers: {feature_error(args, target, held):.1e}")
+    mean, product = 0.0, 1.0
+    for depth, (accepted, tried) in enumerate(acceptance(drafter, target, to_target, held), 1):
         product *= accepted / max(tried, 1)
         mean += product
         print(f"depth {depth}: {accepted} of {tried} accepted, {accepted / max(tried, 1):.4f}")
@@ -221,7 +227,7 @@ def main():
     parser.add_argument("--batch", type=int, default=8, help="rows a step (default 8)")
     parser.add_argument("--lr", type=float, default=1e-3, help="peak (default 1e-3)")
     parser.add_argument("--every", type=int, default=500, help="steps between reports (default 500)")
-    parser.add_argument("--init", type=Path, help="start from this drafter of the same target")
+    parser.add_argument("--freeze-head", action="store_true", help="leave the head as the target's rows")
     parser.add_argument("--exclude", type=Path, nargs="*", default=[], help="prompt files (MT-bench form) to keep out")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, required=True, help="samples and checkpoints")
