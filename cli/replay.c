@@ -3,9 +3,13 @@
 // Each model has a cache of the context. A round's tree is one pass into scratch rows; when the next round begins, the path
 // that was accepted is committed. A model that was not asked in a round (a draft whose rows no step names) has no pass to
 // commit and reads what it missed when it is asked again.
+//
+// An EAGLE-3 head reads the target's hidden states, and what it drafts depends on its own pool: its rows are not computed
+// again but read from the shards. Its hash is compared.
 #include "cli/replay.h"
 
 #include "base/memory.h"
+#include "decode/drafter.h"
 #include "decode/model.h"
 
 #include <math.h>
@@ -18,7 +22,8 @@ enum { FIRST_POSITIONS = 256 };
 
 struct side { // one of the two models
     const char *name; // "target" or "draft"
-    struct hm_model *model;
+    struct hm_model *model; // NULL: none, or a head
+    char sha256[65];        // of its weights; "" without any
     size_t vocab, most; // of the model: logits of a row, positions
     struct hm_cache *cache;
     bool passed;        // the round's tree is in the cache's scratch rows and its logits in rows
@@ -32,7 +37,7 @@ struct hm_replay {
     struct hm_check_replay source;
     struct hm_check_replay_error error;
     struct hm_device *device;
-    struct side target, draft; // draft.model NULL: none
+    struct side target, draft;
     int32_t *context;          // prompt and emitted tokens [length]
     size_t length, context_capacity;
     size_t root;               // place of the round's root in the context
@@ -136,10 +141,9 @@ static hm_status commit_path(struct hm_replay *r, struct side *s, struct hm_erro
 static bool same_hash(struct hm_replay *r, const struct side *s, const char *logged)
 {
     char field[32];
-    const char *found = hm_model_info(s->model)->sha256;
     snprintf(field, sizeof field, "%s.sha256", s->name);
-    if (strcmp(found, logged) == 0) return true;
-    return wrong(r, true, field, "expected %.64s as the model has it, found %.64s", found, logged);
+    if (strcmp(s->sha256, logged) == 0) return true;
+    return wrong(r, true, field, "expected %.64s as the model has it, found %.64s", s->sha256, logged);
 }
 
 static bool on_header(void *user, const char *target_sha256, const char *draft_sha256, uint64_t vocab)
@@ -149,8 +153,8 @@ static bool on_header(void *user, const char *target_sha256, const char *draft_s
     if (!same_hash(r, &r->target, target_sha256)) return false;
     if (vocab != r->target.vocab)
         return wrong(r, true, "target.vocab", "expected %zu, found %llu", r->target.vocab, (unsigned long long)vocab);
-    if (has_draft && !r->draft.model) return wrong(r, false, "draft", "expected --draft DIR for a log with a draft model");
-    if (!has_draft && r->draft.model) return wrong(r, false, "draft", "expected no --draft for a log without a draft model");
+    if (has_draft && !*r->draft.sha256) return wrong(r, false, "draft", "expected --draft DIR for a log with a draft model");
+    if (!has_draft && *r->draft.sha256) return wrong(r, false, "draft", "expected no --draft for a log without a draft model");
     return !has_draft || same_hash(r, &r->draft, draft_sha256);
 }
 
@@ -272,7 +276,30 @@ static hm_status open_side(struct side *s, const char *name, const char *dir, st
     if (rc) return rc;
     s->vocab = hm_model_info(s->model)->vocab;
     s->most = hm_model_info(s->model)->max_positions;
+    memcpy(s->sha256, hm_model_info(s->model)->sha256, sizeof s->sha256);
     return HM_OK;
+}
+
+// A head is loaded for its hash alone.
+static hm_status open_head(struct hm_replay *r, const char *dir, struct hm_error *err)
+{
+    static const struct hm_eagle3_options least = {.positions = 1, .width = 1, .depth = 1};
+    struct hm_drafter *head;
+    r->draft.name = "draft";
+    hm_status rc = hm_drafter_open_eagle3(dir, r->target.model, r->device, &least, &head, err);
+    if (rc) return rc;
+    memcpy(r->draft.sha256, hm_drafter_eagle3_info(head)->sha256, sizeof r->draft.sha256);
+    hm_drafter_close(head);
+    r->source.reads_draft = true;
+    return HM_OK;
+}
+
+static hm_status open_draft(struct hm_replay *r, const char *dir, struct hm_error *err)
+{
+    bool head;
+    hm_status rc = hm_eagle3_detect(dir, &head, err);
+    if (rc) return rc;
+    return head ? open_head(r, dir, err) : open_side(&r->draft, "draft", dir, r->device, err);
 }
 
 hm_status hm_replay_open(const char *target, const char *draft, unsigned threads, struct hm_replay **out,
@@ -284,7 +311,7 @@ hm_status hm_replay_open(const char *target, const char *draft, unsigned threads
                                          .round = on_round, .emitted = on_emitted, .row = on_row};
     hm_status rc = hm_device_open_cpu(threads, HM_ISA_BEST, &r->device, err);
     if (!rc) rc = open_side(&r->target, "target", target, r->device, err);
-    if (!rc && draft) rc = open_side(&r->draft, "draft", draft, r->device, err);
+    if (!rc && draft) rc = open_draft(r, draft, err);
     if (!rc && !(r->prompt_row = hm_calloc(r->target.vocab, sizeof *r->prompt_row)))
         rc = hm_fail(err, HM_MEMORY, "out of memory for a row of %zu logits", r->target.vocab);
     if (!rc) return HM_OK;

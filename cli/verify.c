@@ -169,8 +169,11 @@ static bool is_audit(const char *path)
 }
 
 // What the last line does not say: what a proof leaves out, how rows that are absent can be had.
-static void print_remark(enum hm_check_kind kind, bool audits, bool replayed)
+static void print_remark(enum hm_check_kind kind, bool audits, const struct arguments *a)
 {
+    bool replayed = a->replay, drafted = !replayed || !a->options.replay->reads_draft;
+    if (replayed && !drafted)
+        puts("rows of an EAGLE-3 draft are not computed again: they are read where they were kept, and asserted");
     if (kind == HM_CHECK_PROVED && replayed)
         puts("proved from the models; asserted only: names, tokenizer, text (docs/log.md)");
     else if (kind == HM_CHECK_PROVED && audits)
@@ -224,7 +227,7 @@ static int verify(char **paths, int count, const struct arguments *a)
     }
     bool of_a_line = worst.kind == HM_CHECK_REFUTED || worst.kind == HM_CHECK_UNREADABLE;
     bool name_it = of_a_line && (count > 1 || worst.line == 0); // line 0: the file itself
-    if (!a->json && !a->quiet) print_remark(worst.kind, audits, a->replay);
+    if (!a->json && !a->quiet) print_remark(worst.kind, audits, a);
     if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("hallmark: cannot write the result\n", stderr);

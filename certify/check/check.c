@@ -198,6 +198,7 @@ int hm_check_log(const char *path, const struct hm_check_options *options, struc
     r->c.log_path = path;
     r->c.header = &r->header;
     r->c.replayed = r->options.replay ? none : NULL;
+    r->c.reads_draft = r->options.replay && r->options.replay->reads_draft;
     r->c.at.sequence = r->c.at.index = -1;
     FILE *file = fopen(path, "rb");
     if (!file || fstat(fileno(file), &status) != 0) {

@@ -41,6 +41,7 @@ struct hm_check_replay {
     // The row of a node of the current round (-1: the prompt's last row) into out [vocab]; *known false when this
     // model has no such row (the draft at a leaf that it did not expand).
     bool (*row)(void *user, bool draft, int64_t node, float *out, bool *known);
+    bool reads_draft; // it cannot compute the draft's rows: they are read from the shards, as without a replay
 };
 
 struct hm_check_options {

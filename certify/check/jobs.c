@@ -107,6 +107,7 @@ static bool worker_make(struct ck *w, const struct ck *main)
     w->log_path = main->log_path;
     w->header = main->header;
     w->replayed = main->replayed;
+    w->reads_draft = main->reads_draft;
     w->shard[0].number = w->shard[1].number = -1;
     if (!ck_math_init(&w->math, vocab) || !ck_math_init(&w->inner, vocab)) return false;
     mpq_set(w->math.inverse_claim, w->header->inverse_claim);

@@ -196,6 +196,7 @@ bool ck_names_row(const cJSON *reference)
 enum ck_reference ck_load_row(struct ck *c, const cJSON *record, const char *key, enum ck_which which)
 {
     const cJSON *ref = ck_object(c, record, key), *hash = cJSON_GetObjectItemCaseSensitive(ref, "sha256");
+    bool computed = c->replayed && !(which == CK_DRAFT && c->reads_draft);
     const char *sha256 = hash || (c->header->hashed && ck_has(ref, "shard")) ? ck_text(c, ref, "sha256") : NULL;
     if (c->out.failed) return CK_NO_ROW;
     if (sha256 && !c->header->hashed) ck_refute(c, key, "expected no sha256: the header says that rows are not hashed");
@@ -206,9 +207,9 @@ enum ck_reference ck_load_row(struct ck *c, const cJSON *record, const char *key
         if (!c->out.failed && !c->header->pattern[which][0])
             ck_refute(c, key, "expected no shard (the header names none)");
         if (c->out.failed) return CK_NO_ROW;
-        if (!c->replayed) return load(c, key, which, number, index, sha256);
+        if (!computed) return load(c, key, which, number, index, sha256);
     }
     const char *why = ck_has(ref, "shard") ? "" : ck_text(c, ref, "why");
-    if (c->replayed && c->replayed[which].asked && !c->out.failed) return take_replayed(c, key, which, sha256);
+    if (computed && c->replayed[which].asked && !c->out.failed) return take_replayed(c, key, which, sha256);
     return sha256 || strcmp(why, "not kept") == 0 ? CK_ABSENT_ROW : CK_NO_ROW;
 }

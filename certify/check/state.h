@@ -105,6 +105,7 @@ struct ck { // one thread's
     char prefix[192];                   // "claims[2]." before field names; the longest names a divergence
     unsigned char (*verdicts)[3];       // of the line at hand, for each rule and m; 0xff: none
     const struct ck_replayed *replayed; // [2] in a replay, else NULL
+    bool reads_draft;                   // in a replay: but not of the draft
     struct ck_math math, inner;         // inner: the tokens that the draft knows (theory.md §4),
     unsigned long inner_line;           // of the record at this line;
     bool massless;                      // p gives them nothing, and inner is not made
