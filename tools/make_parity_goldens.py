@@ -5,8 +5,8 @@
 
 Each checkpoint exercises another corner: head_dim unlike hidden/heads, grouped queries, biases, tied and untied heads,
 Llama 3.1 RoPE scaling, both spellings of RoPE settings, sharding, all three weight types.  The logits are computed in
-float32 on the CPU from the folder as written (weights widened), for one sequence of tokens; tests/test_model_parity.c
-compares.  Weights are drawn wide enough for attention and activations to be far from linear.
+float32 on the CPU from the folder as written (weights widened), for one sequence of tokens, and so are the inputs of
+every layer for the last of them; tests/test_model_parity.c compares.  Weights are drawn wide enough for attention and activations to be far from linear.
 """
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 ROOT = Path(__file__).resolve().parent.parent / "tests" / "data"
-TOKENS = 40
+TOKENS, INPUTS = 40, 6
 LLAMA3 = {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
 
 # name: configuration, weight type, largest shard, what to change in the config.json that transformers wrote
@@ -78,9 +78,13 @@ def write(name, index):
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     tokens = torch.randint(0, config.vocab_size, (1, TOKENS), generator=generator)
     with torch.no_grad():
-        logits = model(tokens).logits[0].float().contiguous()
+        result = model(tokens, output_hidden_states=True)
+    logits = result.logits[0].float().contiguous()
+    # Inputs of every layer; the last of these states is the output of the final norm.  The last tokens say enough.
+    inputs = torch.stack([state[0, -INPUTS:] for state in result.hidden_states[:-1]]).float().contiguous()
     (ROOT / "parity").mkdir(exist_ok=True)
-    save_file({"tokens": tokens[0].int().contiguous(), "logits": logits}, ROOT / "parity" / f"{name}.safetensors")
+    save_file({"tokens": tokens[0].int().contiguous(), "logits": logits, "inputs": inputs},
+              ROOT / "parity" / f"{name}.safetensors")
     for file in [*folder.iterdir(), ROOT / "parity" / f"{name}.safetensors"]:
         file.chmod(0o644)
     print(f"{name}: logits {tuple(logits.shape)} within {logits.abs().max():.2f}")
