@@ -29,7 +29,9 @@ add_test(NAME fuzz_npy COMMAND fuzz_npy ${corpus})
 
 # EAGLE-3 heads, against golden files that tools/train_eagle3.py wrote.
 hallmark_test(eagle3)
+hallmark_test(eagle3_bits)
 hallmark_test(eagle3_load)
 hallmark_test(eagle3_memory)
 target_link_options(test_eagle3_memory PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+hallmark_test(eagle3_refusals)
 hallmark_test(eagle3_untrusted)
