@@ -66,6 +66,9 @@ static hm_status observe(struct hm_drafter *base, struct hm_view taps, const uin
     for (size_t done = 0; done < count; done += HM_CHUNK_ROWS)
         fuse(d, taps, row + done, smaller(count - done, HM_CHUNK_ROWS), d->seen + done - d->from);
     d->seen += count;
+    // The taps may be overwritten now, so they must have been read; only a download waits.
+    float last;
+    if (count) base->device->ops->download(base->device, &last, hm_whole(d->taken), 1);
     return HM_OK;
 }
 

@@ -45,7 +45,8 @@ const struct hm_model_info *hm_model_info(const struct hm_model *model);
 struct hm_device *hm_model_device(const struct hm_model *model);
 
 // Hidden states to keep of a pass: the residual stream (attention and MLP added, no final norm) at the input of some
-// layers (EAGLE-3 calls it a feature; docs/decoders.md). Layer 0's input is the embedding.
+// layers (EAGLE-3 calls it a feature; docs/decoders.md). Layer 0's input is the embedding. They are there when the pass
+// returns, for peers of the device as well.
 struct hm_taps {
     const size_t *layer; // [count], ascending, each below the model's layers
     size_t count;

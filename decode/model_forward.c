@@ -84,6 +84,9 @@ hm_status hm_model_forward(struct hm_model *model, struct hm_cache *cache, const
         chunk_logits(cache, pass, &chunk, logits);
     }
     cache->scratch += pass->rows;
+    // A peer may read the taps next: they must be there, and only a download waits.
+    float last;
+    if (pass->taps && pass->rows && pass->taps->count) d->ops->download(d, &last, pass->taps->to, 1);
     return HM_OK;
 }
 
