@@ -82,6 +82,9 @@ struct hm_row_passes {
     // Two rows' differences, from their logits and weights.
     void (*compare)(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,
                     const struct hm_pair_scale *scale, struct hm_pair_lanes *out);
+    // gaps [count]: p_i - q_i, in units of 1/W_p.
+    void (*gaps)(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,
+                 const struct hm_pair_scale *scale, double *gaps);
     // sum += min(p_i, q_i), in units of 1/W_p
     void (*overlap)(const double *weights_p, const double *weights_q, size_t count, double ratio, struct hm_lanes *sum);
     // Of the logits at or above `floor`.

@@ -124,9 +124,10 @@ INLINE void lanes_add_pack(struct hm_lanes *lanes, int j, pack x)
     pack_store(lanes->at + j, pack_add(pack_load(lanes->at + j), x));
 }
 
-// HM_LANES tokens: the four terms of each, from the series where |r| <= 1/4 and from p - q elsewhere.
+// HM_LANES tokens: the four terms of each, from the series where |r| <= 1/4 and from p - q elsewhere. gaps: NULL, or where
+// each p - q goes as well.
 INLINE void compare_step(const float *l, const float *d, const double *a, const double *b, const struct comparer *s,
-                         struct hm_pair_lanes *out)
+                         struct hm_pair_lanes *out, double *gaps)
 {
     enum { AT_ONCE = 4 };
     const pack least = pack_set(-FLT_MAX), edge = pack_set(HM_PAIR_EDGE);
@@ -162,6 +163,7 @@ INLINE void compare_step(const float *l, const float *d, const double *a, const 
             gap = pack_choose(size, edge, other, known);
             lanes_add_pack(&out->gap, j, gap);
             lanes_add_pack(&out->size, j, pack_abs(gap));
+            if (gaps) pack_store(gaps + j, gap);
         }
     }
 }
@@ -181,27 +183,41 @@ static void weigh(const float *logits, size_t count, const struct hm_weight_scal
     else weigh_all(logits, count, scale, false, weights, sum, moment);
 }
 
-static void compare(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,
-                    const struct hm_pair_scale *scale, struct hm_pair_lanes *out)
+INLINE void compare_all(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,
+                        const struct hm_pair_scale *scale, struct hm_pair_lanes *out, double *gaps)
 {
     const struct comparer s = comparer_of(scale);
     size_t i = 0;
     while (count - i >= HM_LANES) {
         struct hm_pair_lanes sums = {0};
         for (int step = 0; step < HM_PASS_STEPS && count - i >= HM_LANES; step++, i += HM_LANES)
-            compare_step(p + i, q + i, weights_p + i, weights_q + i, &s, &sums);
+            compare_step(p + i, q + i, weights_p + i, weights_q + i, &s, &sums, gaps ? gaps + i : NULL);
         pair_add(out, &sums);
     }
     if (i == count) return;
     float l[HM_LANES] = {0}, d[HM_LANES] = {0};
-    double a[HM_LANES] = {0}, b[HM_LANES] = {0};
+    double a[HM_LANES] = {0}, b[HM_LANES] = {0}, rest[HM_LANES];
     struct hm_pair_lanes sums = {0};
     memcpy(l, p + i, (count - i) * sizeof *l);
     memcpy(d, q + i, (count - i) * sizeof *d);
     memcpy(a, weights_p + i, (count - i) * sizeof *a);
     memcpy(b, weights_q + i, (count - i) * sizeof *b);
-    compare_step(l, d, a, b, &s, &sums);
+    compare_step(l, d, a, b, &s, &sums, gaps ? rest : NULL);
     pair_add(out, &sums);
+    if (gaps) memcpy(gaps + i, rest, (count - i) * sizeof *gaps);
+}
+
+static void compare(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,
+                    const struct hm_pair_scale *scale, struct hm_pair_lanes *out)
+{
+    compare_all(p, q, weights_p, weights_q, count, scale, out, NULL);
+}
+
+static void list_gaps(const float *p, const float *q, const double *weights_p, const double *weights_q, size_t count,
+                      const struct hm_pair_scale *scale, double *gaps)
+{
+    struct hm_pair_lanes unused = {0};
+    compare_all(p, q, weights_p, weights_q, count, scale, &unused, gaps);
 }
 
 static void overlap(const double *weights_p, const double *weights_q, size_t count, double ratio, struct hm_lanes *sum)
@@ -266,4 +282,4 @@ static void spread(const float *logits, size_t count, float floor, struct hm_spr
 #define HM_PASS_JOIN(name) HM_PASS_JOIN_(name)
 
 const struct hm_row_passes HM_PASS_JOIN(HM_PASS_NAME) = {
-    HM_PASS_STRING(HM_PASS_NAME), look, weigh, compare, overlap, spread};
+    HM_PASS_STRING(HM_PASS_NAME), look, weigh, compare, list_gaps, overlap, spread};

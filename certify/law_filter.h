@@ -8,8 +8,9 @@
 // Rows of one vocabulary and temperature that are not the same distribution. True: both enclosures are narrow.
 bool hm_filter_law(struct hm_row *p, struct hm_row *q, size_t m, size_t k, struct hm_law *out);
 
-// The probability that the law gives to one token, however wide its enclosure; m at most as many as for the law.
-struct hm_ival hm_filter_emission(struct hm_row *p, struct hm_row *q, size_t m, size_t k, int32_t token);
+// The law and the probability o that it gives to one token, however wide. False: nothing is known.
+bool hm_filter_emission(struct hm_row *p, struct hm_row *q, size_t m, size_t k, int32_t token, struct hm_law *law,
+                        struct hm_ival *o);
 
 // The law by MPFR, at rising precision until both enclosures are narrow.
 hm_status hm_exact_law(struct hm_row *p, struct hm_row *q, size_t m, size_t k, struct hm_law *out, struct hm_error *err);

@@ -267,3 +267,21 @@ bool hm_filter_row_excess(struct hm_row *p, struct hm_row *q, const int32_t *tok
     free(g.a);
     return hm_filter_count(p, hm_ival_narrow(*out));
 }
+
+bool hm_filter_gaps(struct hm_row *p, struct hm_row *q, double *gaps, double *shares, struct hm_pair_gaps *out)
+{
+    struct pair x;
+    if (!pair_open(&x, p, q)) return false;
+    struct sums s = measure_all(&x);
+    if (!x.known.exact && slack(&x) > s.size * 0x1p-46) find_exact(&x);
+    learn(&x, &s);
+    if (x.known.eta > s.size * 0x1p-42 && refine(&x, &s)) {
+        s = measure_all(&x);
+        learn(&x, &s);
+    }
+    p->filter.pair = x.known;
+    hm_row_passes()->gaps(p->logits, q->logits, p->filter.weights, q->filter.weights, p->vocab, &x.known.scale, gaps);
+    for (size_t i = 0; i < p->vocab; i++) shares[i] = q->filter.weights[i] * x.known.scale.ratio;
+    *out = (struct hm_pair_gaps){s.size, gap_error(&x), x.known.twist + 0x1p-50, (x.known.eta + slack(&x)) * 1.01 + remote};
+    return true;
+}

@@ -13,21 +13,28 @@ static hm_status impossible(int32_t token, struct hm_error *err)
     return hm_fail(err, HM_RANGE, "ratio: expected a token that can be emitted, found %ld of probability 0", (long)token);
 }
 
+// In doubles: the law and the ratio from one pass. False when either is open: e may be 0 or not, or the ratio is too wide.
+static bool ratio_filter(struct hm_row *p, struct hm_row *q, size_t m, size_t k, int32_t token, struct hm_ival *out)
+{
+    struct hm_law law;
+    struct hm_ival o;
+    if (!hm_filter_emission(p, q, m, k, token, &law, &o)) return false;
+    *out = law.e.hi == 0 ? hm_ival_point(1) : hm_ival_div(hm_filter_probability(p, (size_t)token), o);
+    return hm_filter_count(p, (law.e.hi == 0 || law.e.lo > 0) && hm_ival_narrow(*out));
+}
+
 static hm_status ratio_iid(struct hm_row *p, struct hm_row *q, const struct hm_proposals *proposals, int32_t token,
                            struct hm_ival *out, struct hm_error *err)
 {
     struct hm_law law = {{0, 1}, {0, 0}};
     size_t m = proposals->count, k = proposals->sure;
+    bool absent = p->logits[token] == -INFINITY;
+    if (absent && !(hm_row_rank(p, token) < k && q->logits[token] != -INFINITY)) return impossible(token, err);
+    *out = absent ? hm_ival_point(0) : hm_ival_point(1);
+    if (absent || k == 0 || hm_row_same(p, q) || ratio_filter(p, q, m, k, token, out)) return HM_OK;
     hm_status status = hm_law_make(p, q, HM_PROPOSAL_IID, NULL, m, k, &law, err);
-    if (status) return status;
-    bool kept = hm_row_rank(p, token) < k, absent = p->logits[token] == -INFINITY;
-    if (absent && !(kept && q->logits[token] != -INFINITY)) return impossible(token, err);
-    *out = absent ? (struct hm_ival){0, 0} : (struct hm_ival){1, 1};
-    if (absent || law.e.hi == 0) return HM_OK;
-    if (hm_filter_ready(p) && hm_filter_ready(q)) {
-        *out = hm_ival_div(hm_filter_probability(p, (size_t)token), hm_filter_emission(p, q, m, k, token));
-        if (hm_filter_count(p, hm_ival_narrow(*out))) return HM_OK;
-    }
+    *out = hm_ival_point(1);
+    if (status || law.e.hi == 0) return status;
     return hm_exact_iid_ratio(p, q, m, k, token, out, err);
 }
 

@@ -218,7 +218,7 @@ static void scales_have_a_range(void **state)
 
 // Everything that the passes of one instruction set return for two rows.
 struct results {
-    double weights[2][700];
+    double weights[2][700], gaps[700];
     float maxima[12];
     struct hm_lanes sum[2], moment[2], overlap;
     struct hm_pair_lanes pair;
@@ -239,6 +239,7 @@ static void run_passes(const struct hm_row_passes *passes, const float *p, const
     passes->weigh(q, count, &b, out->weights[1], &out->sum[1], &out->moment[1]);
     struct hm_pair_scale pair = {a.inverse, a.inverse_low, 0.3 * a.inverse, 1e-18, 1.25};
     passes->compare(p, q, out->weights[0], out->weights[1], count, &pair, &out->pair);
+    passes->gaps(p, q, out->weights[0], out->weights[1], count, &pair, out->gaps);
     passes->overlap(out->weights[0], out->weights[1], count, 1.25, &out->overlap);
     passes->spread(p, count, (float)a.floor, &out->spread);
 }
