@@ -42,8 +42,8 @@ struct hm_study {
     struct hm_study_options options;
     struct hm_sample sample;
     struct hm_context context;
-    char *target, *drafter, *temperature, *probability_temperature;
-    uint32_t width, levels;     // of pools
+    char *target, *drafter, *temperature, *probability_temperature, *top_p;
+    uint32_t top_k, vocab, width, levels; // width, levels: of pools
     bool greedy;
     size_t curve;               // length of curves: candidates of the largest pool, and one
     size_t rounds, candidates;

@@ -27,6 +27,7 @@ void hm_study_close(struct hm_study *s)
     free(s->drafter);
     free(s->temperature);
     free(s->probability_temperature);
+    free(s->top_p);
     free(s->scratch);
     free(s->cell);
     free(s->figure);
@@ -36,9 +37,12 @@ void hm_study_close(struct hm_study *s)
 
 bool hm_study_takes(const struct hm_study *s, const struct hm_recording_header *h)
 {
-    return !s->target || (strcmp(s->target, h->target) == 0 && strcmp(s->drafter, h->drafter) == 0 &&
-                          strcmp(s->temperature, h->temperature) == 0 && s->width == h->width && s->levels == h->depth &&
-                          strcmp(s->probability_temperature, h->probability_temperature) == 0);
+    const char *const mine[] = {s->target, s->drafter, s->temperature, s->probability_temperature, s->top_p};
+    const char *const theirs[] = {h->target, h->drafter, h->temperature, h->probability_temperature, h->top_p};
+    if (!s->target) return true;
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++)
+        if (strcmp(mine[i], theirs[i]) != 0) return false;
+    return s->top_k == h->top_k && s->vocab == h->vocab && s->width == h->width && s->levels == h->depth;
 }
 
 // The first recording says what the study is about; its sizes bound every pool.
@@ -49,6 +53,9 @@ static hm_status begin(struct hm_study *s, const struct hm_recording_header *h, 
     s->drafter = strdup(h->drafter);
     s->temperature = strdup(h->temperature);
     s->probability_temperature = strdup(h->probability_temperature);
+    s->top_p = strdup(h->top_p);
+    s->top_k = h->top_k;
+    s->vocab = h->vocab;
     s->width = h->width;
     s->levels = h->depth;
     s->greedy = s->options.greedy || strcmp(h->temperature, "0") == 0;
@@ -58,7 +65,7 @@ static hm_status begin(struct hm_study *s, const struct hm_recording_header *h, 
         most = HM_RECORDING_CANDIDATES_MOST;
     s->curve = most + 1;
     s->scratch = hm_calloc(s->curve, 4 * sizeof *s->scratch);
-    if (!s->target || !s->drafter || !s->temperature || !s->probability_temperature || !s->scratch)
+    if (!s->target || !s->drafter || !s->temperature || !s->probability_temperature || !s->top_p || !s->scratch)
         return hm_fail(err, HM_MEMORY, "out of memory for a study");
     if (s->options.group[1]) hm_traversal_plan(s);
     if (s->options.group[2] || s->options.group[3]) hm_selection_plan(s);

@@ -40,7 +40,8 @@ struct hm_study;
 hm_status hm_study_open(const struct hm_study_options *options, struct hm_study **out, struct hm_error *err);
 void hm_study_close(struct hm_study *study); // NULL is allowed
 
-// Does a recording belong with what the study already holds (target, drafter, temperatures)?
+// Does a recording belong with what the study already holds (target, drafter, temperatures,
+// processors, sizes of vocabulary and pool)?
 bool hm_study_takes(const struct hm_study *study, const struct hm_recording_header *header);
 
 // Adds every round of a recording; hm_recording_truncated then says whether the file was cut.
