@@ -16,7 +16,7 @@ void hm_stamp_places(const struct hm_log_round *round, const struct hm_stamp_con
     for (size_t i = 0; i < round->nodes; i++) {
         place[i] = (struct hm_stamp_place){.depth = i ? place[round->parent[i]].depth + 1 : 0};
         if (i == 0 || i >= verified) continue;
-        if (config->leaf_stop) place[round->parent[i]].counts = round->parent[i] != 0;
+        if (config->leaf_stop) place[round->parent[i]].counts = true; // of the root nobody asks
         else place[i].counts = !config->cap || place[i].depth <= config->cap;
     }
 }
