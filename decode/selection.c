@@ -32,7 +32,7 @@ static size_t rank(struct hm_tree *tree, const struct hm_pool *pool, const doubl
         double key = of ? of[c] : pool->candidate[c].score;
         if (isfinite(key)) tree->ranked[count++] = (struct hm_ranked){key, c};
     }
-    qsort(tree->ranked, count, sizeof *tree->ranked, by_rank);
+    if (count) qsort(tree->ranked, count, sizeof *tree->ranked, by_rank);
     return count;
 }
 

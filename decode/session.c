@@ -39,17 +39,18 @@ static hm_status settle(struct hm_session *s, const struct hm_session_options *o
 
 static hm_status allocate(struct hm_session *s, struct hm_error *err)
 {
-    size_t n = s->nodes_most, floats;
+    size_t n = s->nodes_most, width = s->options.width, floats;
     const struct hm_drafter *drafter = s->options.drafter;
     if (!hm_mul_size(n, s->vocab, &floats)) return hm_fail(err, HM_MEMORY, "out of memory for %zu rows", n);
     s->rows = hm_calloc(floats, sizeof *s->rows);
     s->path = hm_calloc(n, sizeof *s->path);
-    s->children = hm_calloc(n, sizeof *s->children);
+    s->children = hm_calloc(n > width ? n : width, sizeof *s->children);
     s->decision = hm_calloc(n, sizeof *s->decision);
-    s->first_logp = hm_calloc(s->options.width, sizeof *s->first_logp);
+    s->first_share = hm_calloc(width, sizeof *s->first_share);
+    s->first_logp = hm_calloc(width, sizeof *s->first_logp);
     bool fit = drafter && drafter->vocab && (drafter->vocab != s->vocab || drafter->ids);
     if (fit) s->draft_row = hm_calloc(s->vocab, sizeof *s->draft_row);
-    if (!s->rows || !s->path || !s->children || !s->decision || !s->first_logp || (fit && !s->draft_row))
+    if (!s->rows || !s->path || !s->children || !s->decision || !s->first_share || !s->first_logp || (fit && !s->draft_row))
         return hm_fail(err, HM_MEMORY, "out of memory for %zu rows of %zu logits", n, s->vocab);
     return HM_OK;
 }
@@ -112,6 +113,7 @@ void hm_session_close(struct hm_session *s)
     if (s->taps.to.buffer) device->ops->release(device, s->taps.to.buffer);
     free(s->rows);
     free(s->draft_row);
+    free(s->first_share);
     free(s->first_logp);
     free(s->every);
     free(s->token);

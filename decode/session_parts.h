@@ -15,12 +15,13 @@ struct hm_session {
     struct hm_tree tree;
     float *rows;                       // target rows of a round [nodes_most][vocab]; row 0 also serves the prefill
     float *draft_row;                  // a draft row on the target's ids [vocab]; NULL: the draft's rows are that already
-    double *first_logp;                // ROOT: the target's factor of each candidate of level 1 [width]
+    struct hm_ival *first_share;       // ROOT: the target's probability of each candidate of level 1 [width]
+    double *first_logp;                // its logarithm, for ranking [width]
     uint32_t *every;                   // 0, 1, ...: the rows of a pass that need logits
     int32_t *token, *parent;           // of a pass over a whole pool; parent also of a pass without the root
     size_t pass_rows;                  // room in the three arrays above
     uint32_t *path;                    // visited nodes, root first [nodes_most]
-    int32_t *children;                 // [nodes_most]
+    int32_t *children;                 // tokens of a node's children, or of level 1 [nodes_most or width]
     struct hm_decision *decision;      // one per visited node [nodes_most]
     float *pool_rows;                  // target rows of a whole pool, for a listener that wants them
     size_t pool_floats;

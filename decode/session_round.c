@@ -53,15 +53,15 @@ static hm_status first_factors(struct hm_session *s, uint32_t t, struct hm_error
     const struct hm_acceptance *how = &s->options.acceptance;
     bool sampled = hm_rational_sign(how->temperature) > 0;
     struct hm_row *row = NULL;
-    size_t support;
+    size_t support, count = 0;
+    for (; count < s->pool.count && s->pool.candidate[count].parent < 0; count++)
+        s->children[count] = s->pool.candidate[count].token;
     hm_status rc = hm_row_open(s->rows, s->vocab, sampled ? how->temperature : how->certify_temperature, &row, err);
     if (!rc && sampled) rc = hm_row_support(row, how->top_k, how->top_p, &support, err);
-    for (size_t c = 0; c < s->pool.count && s->pool.candidate[c].parent < 0 && !rc; c++) {
-        int32_t token = s->pool.candidate[c].token;
-        struct hm_ival p = {0, 0};
-        if (sampled) rc = hm_sampling_probability(row, support, &token, 1, &p, err);
-        else if (hm_row_token(row, 0) == token) p = (struct hm_ival){1, 1};
-        s->first_logp[c] = log(0.5 * p.lo + 0.5 * p.hi);
+    if (!rc && sampled) rc = hm_sampling_probability(row, support, s->children, count, s->first_share, err);
+    for (size_t c = 0; c < count && !rc; c++) {
+        if (sampled) s->first_logp[c] = log(0.5 * s->first_share[c].lo + 0.5 * s->first_share[c].hi);
+        else s->first_logp[c] = hm_row_token(row, 0) == s->children[c] ? 0 : -INFINITY;
     }
     hm_row_close(row);
     return of_token(s, t, rc, err);
