@@ -99,6 +99,7 @@ hm_status hm_recording_open(const char *path, struct hm_recording **out, struct 
 void hm_recording_close(struct hm_recording *recording); // NULL is allowed
 
 const struct hm_recording_header *hm_recording_head(const struct hm_recording *recording);
+const char *hm_recording_path(const struct hm_recording *recording); // as it was opened
 
 // The next round and its sequence: *round is NULL at the end. What is returned is good until the next call.
 hm_status hm_recording_next(struct hm_recording *recording, const struct hm_recording_sequence **sequence,

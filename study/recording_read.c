@@ -342,6 +342,11 @@ const struct hm_recording_header *hm_recording_head(const struct hm_recording *r
     return &r->header;
 }
 
+const char *hm_recording_path(const struct hm_recording *r)
+{
+    return r->path;
+}
+
 bool hm_recording_truncated(const struct hm_recording *r)
 {
     return r->truncated;

@@ -91,15 +91,16 @@ static void evaluate(struct hm_study *s)
     }
 }
 
-static hm_status add_round(struct hm_study *s, const struct hm_recording_header *h,
+static hm_status add_round(struct hm_study *s, const struct hm_recording *recording,
                            const struct hm_recording_sequence *sequence, const struct hm_recording_round *round,
                            struct hm_error *err)
 {
+    const struct hm_recording_header *h = hm_recording_head(recording);
     size_t prompt;
     char id[32];
     if (round->count >= s->curve)
-        return hm_fail(err, HM_FORMAT, "sequence %u, round %u: expected at most %zu candidates, found %zu", round->sequence,
-                       round->round, s->curve - 1, round->count);
+        return hm_fail(err, HM_FORMAT, "%s: sequence %u, round %u: expected at most %zu candidates, found %zu",
+                       hm_recording_path(recording), round->sequence, round->round, s->curve - 1, round->count);
     snprintf(id, sizeof id, "sequence %u", sequence->sequence); // a prompt without a name of its own
     hm_status rc = hm_context_load(&s->context, round, s->greedy ? HM_CHOICE_GREEDY : HM_CHOICE_DRAWN, err);
     if (!rc) rc = hm_sample_prompt(&s->sample, h->task, sequence->id[0] ? sequence->id : id, &prompt, err);
@@ -116,14 +117,13 @@ static hm_status add_round(struct hm_study *s, const struct hm_recording_header 
 
 hm_status hm_study_add(struct hm_study *s, struct hm_recording *recording, struct hm_error *err)
 {
-    const struct hm_recording_header *h = hm_recording_head(recording);
     const struct hm_recording_sequence *sequence;
     const struct hm_recording_round *round;
-    hm_status rc = s->target ? HM_OK : begin(s, h, err);
+    hm_status rc = s->target ? HM_OK : begin(s, hm_recording_head(recording), err);
     while (!rc) {
         rc = hm_recording_next(recording, &sequence, &round, err);
         if (rc || !round) break;
-        rc = add_round(s, h, sequence, round, err);
+        rc = add_round(s, recording, sequence, round, err);
     }
     return rc;
 }

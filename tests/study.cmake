@@ -2,6 +2,7 @@ hallmark_test(study)
 hallmark_test(study_record cli/kept_rows.c cli/record.c)
 hallmark_test(study_recording)
 hallmark_test(study_sample)
+hallmark_test(study_tables)
 
 # Recordings of real decodes.
 add_test(NAME study_command COMMAND ${CMAKE_SOURCE_DIR}/tests/study $<TARGET_FILE:hallmark_command>)
