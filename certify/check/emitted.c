@@ -120,7 +120,7 @@ void ck_budget(struct ck *c, const cJSON *line, struct ck_node *node)
 
 static void check_accept(struct ck *c, const cJSON *line, struct ck_node *node)
 {
-    static const char *const names[2] = {"accept_standard", "accept"};
+    static const char *const names[2] = {"accept", "accept_standard"};
     double ends[2];
     if (!c->header->stochastic) {
         ck_expect_absent(c, line, "accept accept_standard", "acceptance is deterministic");
@@ -130,7 +130,7 @@ static void check_accept(struct ck *c, const cJSON *line, struct ck_node *node)
     if (c->header->standard) ck_expect_absent(c, line, "accept_standard", "acceptance is standard");
     for (int i = 0; i < 2 && !c->out.failed; i++) {
         if (!ck_has(line, names[i])) continue;
-        bool sure = i == 1 && c->header->nucleus && node->relaxed;
+        bool sure = i == 0 && c->header->nucleus && node->relaxed;
         bool known = (!sure || ck_size_nucleus(c, node)) && rows_ready(c, node);
         struct ck_ask ask = proposals(node, sure ? node->sure : 0);
         ck_prove_share(c, line, names[i], c->header->iid ? ck_iid_accept : ck_topk_accept, &ask, known, ends);

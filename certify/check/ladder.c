@@ -15,15 +15,12 @@
 
 static const ck_i128 FAR = (ck_i128)1 << 120;
 
-struct by_gap {
-    ck_i128 gap;
-    uint32_t token;
-};
-
-static int compare(const void *a, const void *b)
+// How much likelier p makes a token than q does, but for a constant: its depth in q less that in p.
+static ck_i128 gap_of(const struct ck_row *p, const struct ck_row *q, size_t token)
 {
-    ck_i128 x = ((const struct by_gap *)a)->gap, y = ((const struct by_gap *)b)->gap;
-    return (x < y) - (x > y);
+    size_t c = p->class_of[token], d = q->class_of[token];
+    if (d >= q->classes) return FAR;
+    return c >= p->classes ? -FAR : (ck_i128)q->depth[d] - (ck_i128)p->depth[c];
 }
 
 static void *room_for(size_t count, size_t size)
@@ -33,23 +30,48 @@ static void *room_for(size_t count, size_t size)
     return p;
 }
 
+struct keyed { // 86 bits that fall as the gap grows
+    uint64_t high;
+    uint32_t low, token; // low: 22 bits
+};
+
+static size_t digit(const struct keyed *k, int pass)
+{
+    return pass < 2 ? k->low >> 11 * pass & 2047 : k->high >> 11 * (pass - 2) & 2047;
+}
+
+// Eight stable passes of eleven bits; a digit that all have needs none, and most rows have few others.
+static struct keyed *sort_keys(struct keyed *from, struct keyed *to, size_t count)
+{
+    for (int pass = 0; pass < 8; pass++) {
+        size_t at[2049] = {0};
+        for (size_t i = 0; i < count; i++) at[digit(&from[i], pass) + 1]++;
+        if (count > 0 && at[digit(&from[0], pass) + 1] == count) continue;
+        for (int i = 0; i < 2048; i++) at[i + 1] += at[i];
+        for (size_t i = 0; i < count; i++) to[at[digit(&from[i], pass)]++] = from[i];
+        struct keyed *t = from;
+        from = to;
+        to = t;
+    }
+    return from;
+}
+
 // By falling p/q; the first are those that only p has. The same for every k and temperature.
 static void sort_tokens(struct ck_math *m)
 {
     struct ck_ladder *l = &m->ladder;
     const struct ck_row *p = &m->row[0], *q = &m->row[1];
-    struct by_gap *list = room_for(m->vocab, sizeof *list);
+    struct keyed *list = room_for(2 * m->vocab, sizeof *list);
     l->present = 0;
     for (size_t i = 0; i < m->vocab; i++) {
-        size_t c = p->class_of[i], d = q->class_of[i];
-        bool in_p = c < p->classes, in_q = d < q->classes;
-        if (!in_p && !in_q) continue;
-        ck_i128 gap = !in_q ? FAR : !in_p ? -FAR : (ck_i128)q->depth[d] - (ck_i128)p->depth[c];
-        list[l->present++] = (struct by_gap){gap, (uint32_t)i};
+        if (p->class_of[i] >= p->classes && q->class_of[i] >= q->classes) continue;
+        ck_i128 gap = gap_of(p, q, i); // of two depths below 2^82
+        ck_u128 key = gap == FAR ? 0 : gap == -FAR ? (ck_u128)1 << 85 : (ck_u128)(((ck_i128)1 << 83) - gap);
+        list[l->present++] = (struct keyed){(uint64_t)(key >> 22), (uint32_t)key & 0x3fffff, (uint32_t)i};
     }
-    qsort(list, l->present, sizeof *list, compare);
+    const struct keyed *sorted = sort_keys(list, list + m->vocab, l->present);
     if (!l->by_ratio) l->by_ratio = room_for(m->room, sizeof *l->by_ratio);
-    for (size_t i = 0; i < l->present; i++) l->by_ratio[i] = list[i].token;
+    for (size_t i = 0; i < l->present; i++) l->by_ratio[i] = sorted[i].token;
     free(list);
     l->sorted = true;
     l->split = false;
@@ -69,12 +91,11 @@ static void split(struct ck_math *m, size_t k)
     size_t at[2] = {l->inside + 1, 0}; // the others; A
     struct ck_sums sum[2] = {{0}};
     for (size_t i = 0; i < l->present; i++) {
-        size_t token = l->by_ratio[i], c = p->class_of[token], e = q->class_of[token], in = p->rank[token] < k;
-        bool in_p = c < p->classes, in_q = e < q->classes;
-        sum[in].gap = !in_q ? FAR : !in_p ? -FAR : (ck_i128)q->depth[e] - (ck_i128)p->depth[c];
+        size_t token = l->by_ratio[i], in = p->rank[token] < k;
+        sum[in].gap = gap_of(p, q, token);
         l->sums[at[in]++] = sum[in];
-        sum[in].p += d[0]->weight[c];
-        sum[in].q += d[1]->weight[e];
+        sum[in].p += d[0]->weight[p->class_of[token]];
+        sum[in].q += d[1]->weight[q->class_of[token]];
     }
     l->sums[at[0]] = sum[0];
     l->sums[at[1]] = sum[1];

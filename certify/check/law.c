@@ -15,10 +15,11 @@
 
 bool ck_iid_accept(struct ck_math *m, int level, const struct ck_ask *ask, struct iv *out)
 {
-    const struct ck_ladder *l = ck_ladder(m, level, ask->k, ask->m);
+    bool standard = ask->k == 0; // P = Z, of any ladder
+    const struct ck_ladder *l = standard ? ck_any_ladder(m, level, ask->m) : ck_ladder(m, level, ask->k, ask->m);
     if (!l) return false;
     iv_point(out, 1);
-    iv_sub(out, out, &l->rung[ask->m].left);
+    iv_sub(out, out, standard ? &l->rung[ask->m].z : &l->rung[ask->m].left);
     iv_positive(out);
     iv_at_most_one(out);
     return true;
