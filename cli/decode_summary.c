@@ -132,6 +132,14 @@ static void print_time(const struct hm_session_counts *c)
                 c->root_seconds);
 }
 
+// A drafter that is wired wrongly (layers, rotary base, vocabulary) costs speed only, so nothing else would tell.
+static void print_warning(const struct hm_decode_options *o, const struct hm_session_counts *c)
+{
+    enum { ENOUGH_ROUNDS = 50 };
+    if (!o->draft || c->trees < ENOUGH_ROUNDS || tokens_per_round(c) >= 1.2) return;
+    fprintf(stderr, "warning    %.3f tokens per round: is %s a draft for this target?\n", tokens_per_round(c), o->draft);
+}
+
 static void print_selection(const struct hm_decode_options *o, const struct hm_session_counts *c)
 {
     double rounds = (double)c->rounds;
@@ -272,6 +280,7 @@ static void print_text(const struct hm_decode_options *o, const struct hm_decode
     print_time(c);
     print_rounds(c);
     print_selection(o, c);
+    print_warning(o, c);
     print_claims(o, stamps);
     print_check(o, check, c, waited);
     print_log(o, stamps, interrupted);
