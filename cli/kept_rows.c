@@ -79,8 +79,8 @@ hm_status hm_kept_rows_add(struct hm_kept_rows *rows, const struct hm_pool_event
 // Contexts of a sequence only grow, so what stood before an earlier root still does.
 static bool is_address(const struct hm_kept_row *row, const int32_t *context, size_t length)
 {
-    return row->length == length &&
-           (row->path_length == 0 || memcmp(row->path, context + row->root_length, row->path_length * sizeof *context) == 0);
+    if (row->length != length) return false;
+    return row->path_length == 0 || memcmp(row->path, context + row->root_length, row->path_length * sizeof *context) == 0;
 }
 
 const struct hm_kept_row *hm_kept_rows_find(const struct hm_kept_rows *rows, const struct hm_pool_event *event, bool *same)

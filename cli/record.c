@@ -63,8 +63,8 @@ hm_status hm_record_open(const char *path, const struct hm_record_options *o, st
     r->preceding = hm_calloc(o->vocab, sizeof *r->preceding);
     char *temperature = hm_rational_text(o->temperature), *probability = hm_rational_text(&r->probability);
     char *top_p = r->has_top_p ? hm_rational_text(&r->top_p) : strdup("");
-    hm_status rc = r->preceding && temperature && probability && top_p ? HM_OK
-                                                                       : hm_fail(err, HM_MEMORY, "out of memory for a recording");
+    hm_status rc = HM_OK;
+    if (!r->preceding || !temperature || !probability || !top_p) rc = hm_fail(err, HM_MEMORY, "out of memory for a recording");
     if (!rc) {
         struct hm_recording_header header = {
             .target = o->target, .drafter = o->drafter, .task = o->task, .temperature = temperature,

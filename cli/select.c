@@ -74,8 +74,8 @@ static hm_status add_group(const char *text, struct options *o, struct hm_error 
     size_t group = 0;
     hm_status rc = hm_flag_size("group", text, 1, HM_STUDY_GROUPS, &group, err);
     if (!rc && group == 4)
-        rc = hm_fail(err, HM_USAGE, "--group 4: baselines fitted to recordings are made by tools/cross_fit.py from the output "
-                                    "of --candidates");
+        rc = hm_fail(err, HM_USAGE,
+                     "--group 4: baselines fitted to recordings are made by tools/cross_fit.py from the output of --candidates");
     if (rc) return rc;
     o->groups_named = true;
     o->study.group[group] = true;
@@ -147,7 +147,8 @@ static hm_status study_for(struct studies *s, const struct hm_study_options *opt
             return HM_OK;
         }
     void *grown = s->study;
-    if (!hm_grow(&grown, &s->capacity, s->count + 1, sizeof *s->study)) return hm_fail(err, HM_MEMORY, "out of memory for a study");
+    if (!hm_grow(&grown, &s->capacity, s->count + 1, sizeof *s->study))
+        return hm_fail(err, HM_MEMORY, "out of memory for a study");
     s->study = grown;
     hm_status rc = hm_study_open(options, out, err);
     if (!rc) s->study[s->count++] = *out;

@@ -140,7 +140,8 @@ static void put_substitute(const struct hm_substitute *s, int32_t token, int64_t
 
 void hm_select_candidates_head(void)
 {
-    puts("target,drafter,task,temperature,prompt,category,turn,sequence,round,t,length,candidate,parent,token,logq,p,likeliest,"
+    puts("target,drafter,task,temperature,prompt,category,turn,sequence,round,t,length,candidate,parent,token,logq,p,"
+         "likeliest,"
          "cached,cached_age,cached_tv,cached_p,cached_likeliest,"
          "preceding,preceding_age,preceding_tv,preceding_p,preceding_likeliest");
 }
@@ -158,8 +159,8 @@ hm_status hm_select_candidates(struct hm_recording *recording, struct hm_error *
             const char *const texts[] = {h->target, h->drafter, h->task, h->temperature, s->id, s->category};
             for (size_t j = 0; j < sizeof texts / sizeof *texts; j++) put_field(texts[j]);
             printf("%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%zu,%" PRId32 ",%" PRId32 ",%.9g,%.17g,%d",
-                   s->turn, r->sequence, r->round, r->t, r->length, i, r->parent[i], r->token[i], (double)r->logq[i], r->p[i],
-                   r->argmax[r->parent[i] + 1] == r->token[i]);
+                   s->turn, r->sequence, r->round, r->t, r->length, i, r->parent[i], r->token[i], (double)r->logq[i],
+                   r->p[i], r->argmax[r->parent[i] + 1] == r->token[i]);
             int64_t place = r->parent[i] < 0 ? level++ : -1;
             put_substitute(&r->cached, r->token[i], place);
             put_substitute(&r->preceding, r->token[i], place);

@@ -17,8 +17,8 @@ static hm_status make_room(struct hm_context *c, size_t count, struct hm_error *
                   {(void **)&c->factor, sizeof *c->factor}, {(void **)&c->reach, sizeof *c->reach},
                   {(void **)&c->draft, sizeof *c->draft}, {(void **)&c->root, sizeof *c->root},
                   {(void **)&c->oracle, sizeof *c->oracle}, {(void **)&c->order, sizeof *c->order},
-                  {(void **)&c->substitute, sizeof *c->substitute}, {(void **)&c->proposed, sizeof *c->proposed}, {(void **)&c->children, sizeof *c->children},
-                  {(void **)&c->pool.candidate, sizeof *c->pool.candidate}};
+                  {(void **)&c->substitute, sizeof *c->substitute}, {(void **)&c->proposed, sizeof *c->proposed},
+                  {(void **)&c->children, sizeof *c->children}, {(void **)&c->pool.candidate, sizeof *c->pool.candidate}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         void *grown = realloc(*arrays[i].array, room * arrays[i].size);
         if (!grown) return hm_fail(err, HM_MEMORY, "out of memory for a pool of %zu candidates", count);

@@ -142,7 +142,8 @@ static hm_status read_header(struct hm_recording *r, struct hm_error *err)
     h->budget = hm_frame_u32(&in);
     h->seed = hm_frame_u64(&in);
     rc = check_whole(r, &in, err);
-    if (!rc && (h->vocab < 2 || h->vocab > HM_RECORDING_VOCAB_MOST)) rc = broken(r, "vocabulary", "2 to 16777216", h->vocab, err);
+    if (!rc && (h->vocab < 2 || h->vocab > HM_RECORDING_VOCAB_MOST))
+        rc = broken(r, "vocabulary", "2 to 16777216", h->vocab, err);
     return rc;
 }
 
@@ -171,7 +172,8 @@ static hm_status make_room(struct hm_recording *r, size_t count, struct hm_error
     } arrays[] = {{(void **)&r->token, sizeof *r->token}, {(void **)&r->parent, sizeof *r->parent},
                   {(void **)&r->argmax, sizeof *r->argmax}, {(void **)&r->logq, sizeof *r->logq},
                   {(void **)&r->p, sizeof *r->p}, {(void **)&r->order, sizeof *r->order},
-                  {(void **)&r->substitute[0], sizeof **r->substitute}, {(void **)&r->substitute[1], sizeof **r->substitute}};
+                  {(void **)&r->substitute[0], sizeof **r->substitute},
+                  {(void **)&r->substitute[1], sizeof **r->substitute}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         void *grown = realloc(*arrays[i].array, room * arrays[i].size);
         if (!grown) return hm_fail(err, HM_MEMORY, "%s: out of memory for a pool of %zu candidates", r->path, count);
@@ -212,13 +214,15 @@ static hm_status check_candidates(struct hm_recording *r, struct hm_error *err)
     round->first_level = 0;
     for (size_t i = 0; i < round->count; i++) {
         if (r->token[i] < 0 || r->token[i] >= vocab) return broken(r, "token", "one of the vocabulary", r->token[i], err);
-        if (r->parent[i] < -1 || r->parent[i] >= (int64_t)i) return broken(r, "parent", "an earlier candidate", r->parent[i], err);
+        if (r->parent[i] < -1 || r->parent[i] >= (int64_t)i)
+            return broken(r, "parent", "an earlier candidate", r->parent[i], err);
         if (!(r->logq[i] <= 0)) return broken(r, "log q", "at most 0", (double)r->logq[i], err);
         if (!(r->p[i] >= 0 && r->p[i] <= 1)) return broken(r, "p", "0 to 1", r->p[i], err);
         round->first_level += r->parent[i] < 0;
     }
     for (size_t i = 0; i <= round->count; i++)
-        if (r->argmax[i] < 0 || r->argmax[i] >= vocab) return broken(r, "argmax", "one of the vocabulary", r->argmax[i], err);
+        if (r->argmax[i] < 0 || r->argmax[i] >= vocab)
+            return broken(r, "argmax", "one of the vocabulary", r->argmax[i], err);
     return check_siblings(r, err);
 }
 
@@ -311,8 +315,8 @@ hm_status hm_recording_open(const char *path, struct hm_recording **out, struct 
     if (!r->file) rc = hm_fail(err, HM_IO, "%s: cannot open the recording: %s", path, strerror(errno));
     if (!rc) rc = take(r, magic, sizeof magic, &got, err);
     if (!rc && (got < sizeof magic || memcmp(magic, hm_frame_magic, sizeof magic) != 0))
-        rc = hm_fail(err, HM_FORMAT, "%s: expected a recording of pools, whose first %zu bytes say so, found something else", path,
-                     sizeof magic);
+        rc = hm_fail(err, HM_FORMAT, "%s: expected a recording of pools, whose first %zu bytes say so, found something else",
+                     path, sizeof magic);
     r->next_offset = sizeof magic;
     if (!rc) rc = read_header(r, err);
     if (rc) hm_recording_close(r);

@@ -37,7 +37,8 @@ static hm_status end(struct hm_recording_writer *w, struct hm_error *err)
     if (f->failed) return hm_fail(err, HM_MEMORY, "%s: out of memory for the recording", w->path);
     size_t size = f->size - 8;
     if (size > HM_FRAME_LARGEST)
-        return hm_fail(err, HM_RANGE, "%s: expected a frame of at most %d bytes, found %zu", w->path, HM_FRAME_LARGEST, size);
+        return hm_fail(err, HM_RANGE, "%s: expected a frame of at most %d bytes, found %zu", w->path, HM_FRAME_LARGEST,
+                       size);
     for (int i = 0; i < 4; i++) f->bytes[4 + i] = (uint8_t)(size >> (8 * i));
     hm_status rc = hm_sha256(f->bytes, f->size, digest, err);
     if (!rc) rc = write_bytes(w, f->bytes, 8, err);
@@ -145,7 +146,8 @@ hm_status hm_recording_finish(struct hm_recording_writer *w, struct hm_error *er
 {
     hm_status rc = HM_OK;
     if (!w) return HM_OK;
-    if (w->file && fclose(w->file)) rc = hm_fail(err, HM_IO, "%s: cannot write the recording: %s", w->path, strerror(errno));
+    if (w->file && fclose(w->file))
+        rc = hm_fail(err, HM_IO, "%s: cannot write the recording: %s", w->path, strerror(errno));
     free(w->frame.bytes);
     free(w->path);
     free(w);

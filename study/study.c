@@ -142,7 +142,8 @@ hm_status hm_study_finish(struct hm_study *s, const struct hm_study_cell **cells
 {
     double *means = NULL, *scratch = hm_calloc(s->options.resamples, sizeof *scratch);
     if (s->options.group[6] && s->parts) hm_parts_plan(s);
-    hm_status rc = scratch && !s->sample.failed ? HM_OK : hm_fail(err, HM_MEMORY, "out of memory for the figures of a study");
+    hm_status rc = HM_OK;
+    if (!scratch || s->sample.failed) rc = hm_fail(err, HM_MEMORY, "out of memory for the figures of a study");
     if (!rc) rc = hm_sample_means(&s->sample, s->options.resamples, s->options.seed, &means, err);
     for (size_t i = 0; i < s->cells && !rc; i++) {
         struct hm_study_cell *c = &s->cell[i];
