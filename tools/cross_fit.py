@@ -232,8 +232,10 @@ def main():
             sys.exit(f"cross_fit: {target}: expected at least 2 prompts, found 1: there are no halves")
         random = np.random.default_rng(options.seed)
         values = judge(rounds, budgets, random)
-        print(f"\n## {target}, drafter {drafter}, temperature {temperature}: fitted baselines\n")
-        print("E[A] over draft, " + f"{len(rounds)} rounds, {len({r.prompt for r in rounds})} prompts, halves fitted crosswise.\n")
+        choice = "greedy" if options.greedy or temperature == "0" else "drawn"
+        print(f"\n### {target}, drafter {drafter}, {choice}: fitted baselines\n")
+        print(f"E[A] over draft. Decoded at temperature {temperature}; {len(rounds)} rounds, "
+              f"{len({r.prompt for r in rounds})} prompts, halves fitted crosswise.\n")
         print("| |" + "".join(f" B = {b} |" for b in budgets))
         print("|---|" + "---|" * len(budgets))
         for name in [n for n in values if n not in ("draft", "root", "oracle")] + ["root", "oracle"]:
