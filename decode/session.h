@@ -110,7 +110,7 @@ struct hm_session_options {
     size_t score_frontier;            // score the first E candidates outside the tree whose parents are in it; 0: off
     bool serial;                      // the root's pass after drafting, not beside it (to measure the difference)
     unsigned draft_threads;           // of the target device's threads, how many drafting takes while both run; 0: half
-    size_t positions;                 // longest context, prompt included
+    size_t positions;                 // longest context, prompt included; at most the target's
     const int32_t *eos;               // [eos_count]
     size_t eos_count;
     const char *const *stop;          // stop strings [stop_count], none empty

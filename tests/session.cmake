@@ -1,3 +1,4 @@
+hallmark_test(beside)
 hallmark_test(pool)
 hallmark_test(stop)
 hallmark_test(session)
