@@ -82,12 +82,15 @@ static hm_status add_sequence(struct hm_gather *g, const struct hm_record_sequen
 static hm_status add_round(struct hm_gather *g, const struct hm_record_round *round)
 {
     close_round(g);
+    size_t n = round->nodes;
     void *tree = g->tree;
-    bool grown = hm_grow(&tree, &g->tree_capacity, 2 * round->nodes, sizeof *g->tree);
+    bool grown = hm_grow(&tree, &g->tree_capacity, 3 * n, sizeof *g->tree);
     g->tree = tree;
-    if (!grown) return hm_fail(g->err, HM_MEMORY, "out of memory for a tree of %zu nodes", round->nodes);
-    memcpy(g->tree, round->parent, round->nodes * sizeof *g->tree);
-    memcpy(g->tree + round->nodes, round->token, round->nodes * sizeof *g->tree);
+    if (!grown) return hm_fail(g->err, HM_MEMORY, "out of memory for a tree of %zu nodes", n);
+    memcpy(g->tree, round->parent, n * sizeof *g->tree);
+    memcpy(g->tree + n, round->token, n * sizeof *g->tree);
+    memset(g->tree + 2 * n, 0, n * sizeof *g->tree);
+    for (size_t i = 1; i < n - round->scored; i++) g->tree[2 * n + (size_t)round->parent[i]]++;
     g->in_round = true;
     g->round = *round;
     g->accepted = g->emitted = g->tree_depth = 0;
@@ -98,17 +101,15 @@ static hm_status add_round(struct hm_gather *g, const struct hm_record_round *ro
     return HM_OK;
 }
 
-// How many children the step's node has, and whether its token leads to a node, one only scored included.
+// How many children the step's node has, and whether the continuation leads to a node, one only scored included. Only the
+// first continuation of a round is followed: a log that has more is none that the walk can prove.
 static void add_speculation(struct hm_gather *g, const struct hm_record_step *step)
 {
     size_t n = g->in_round && step->round >= 0 ? g->round.nodes : 0;
-    uint64_t children = 0;
+    uint64_t children = n ? (uint64_t)g->tree[2 * n + (size_t)step->node] : 0;
     bool covered = false;
-    for (size_t i = 1; i < n; i++) {
-        if (g->tree[i] != step->node) continue;
-        children += i < n - g->round.scored;
-        covered = covered || g->tree[n + i] == step->token;
-    }
+    if (step->source == HM_SOURCE_CONTINUATION && !g->round_ended)
+        for (size_t i = 1; i < n && !covered; i++) covered = g->tree[i] == step->node && g->tree[n + i] == step->token;
     hm_speculative_step(&g->report->speculative, step, &g->report->logs[g->log].header, children, covered);
 }
 

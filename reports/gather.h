@@ -13,7 +13,7 @@ struct hm_gather {
     struct hm_error *err;
     bool in_round;
     struct hm_record_round round;       // its figures; the arrays are gone
-    int64_t *tree;                      // its nodes' parents, then their tokens [2 * round.nodes]
+    int64_t *tree;                      // its nodes' parents, their tokens, and how many children each has [3 * round.nodes]
     size_t tree_capacity;
     uint64_t tree_depth, accepted, emitted; // of the open round
     bool round_ended;                   // its continuation or the end of the sequence was seen
