@@ -173,7 +173,7 @@ static void print_remark(enum hm_check_kind kind, bool audits, const struct argu
 {
     bool replayed = a->replay, drafted = !replayed || !a->options.replay->reads_draft;
     if (replayed && !drafted)
-        puts("rows of an EAGLE-3 draft are not computed again: they are read where they were kept, and asserted");
+        puts("rows of an EAGLE-3 draft are not computed again: read where they were kept, not bound to their contexts");
     if (kind == HM_CHECK_PROVED && replayed)
         puts("proved from the models; asserted only: names, tokenizer, text (docs/log.md)");
     else if (kind == HM_CHECK_PROVED && audits)

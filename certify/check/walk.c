@@ -79,12 +79,22 @@ int ck_carrier(const struct ck_tree *tree, int node, int64_t token)
     return -1;
 }
 
+// More children than MPFR can try in sensible time, each a pass over the row.
+static bool too_many(const struct ck *c, const struct ck_node *node)
+{
+    return node->child_count > ((size_t)1 << 28) / c->math.vocab;
+}
+
 void ck_proposals(struct ck *c, const struct ck_node *node)
 {
     const struct ck_tree *tree = c->at.tree;
     const struct ck_part all = {c->math.vocab, NULL, 0};
     if (!c->header->iid || node->node < 0) return;
     if (node->child_count > 0 && !node->draft) c->out.round_absent = true;
+    if (node->draft && c->math.first_level > 0 && too_many(c, node)) {
+        c->out.round_open = true;
+        return;
+    }
     for (size_t j = 0; node->draft && j < node->child_count && !c->out.failed; j++) {
         uint64_t bits = number(c, tree->t + tree->depth[node->node], DRAFT, j);
         enum answer drawn = ck_is_draw(&c->math, CK_DRAFT, node->children[j], &all, bits);
@@ -142,6 +152,10 @@ static int try_children(struct ck *c, struct ck_node *node)
 {
     bool sure = c->header->nucleus && node->relaxed;
     if (sure && !ck_size_nucleus(c, node)) c->out.round_open = true;
+    if (c->math.first_level > 0 && too_many(c, node)) {
+        c->out.round_open = true;
+        return -2;
+    }
     for (size_t j = 0; j < node->child_count; j++) {
         size_t token = node->children[j];
         uint64_t bits = number(c, c->at.t, COIN, j);
@@ -154,7 +168,8 @@ static int try_children(struct ck *c, struct ck_node *node)
         else
             return -2;
         if (taken == YES) return node->child[j];
-        if (taken == OPEN) c->out.round_open = true; // it counts as a rejection
+        if (taken == OPEN) c->out.round_open = true; // it counts as a rejection, where nothing was left out
+        if (taken == OPEN && too_many(c, node)) return -2;
     }
     return -1;
 }
