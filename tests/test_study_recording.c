@@ -115,7 +115,7 @@ static void what_is_written_is_read(void **state)
 {
     (void)state;
     uint64_t random = test_seed("round trip");
-    for (size_t i = 0; i < test_count(10, 100, 2000); i++) {
+    for (size_t i = 0; i < test_count(10, 100, 500); i++) {
         hm_status rc;
         bool truncated;
         struct hm_recording *r;
@@ -315,7 +315,7 @@ static void random_frames_are_refused(void **state)
     fill_all(&random, 12);
     write_rounds(rounds, 4);
     assert_int_equal(hm_file_read(path, 1 << 20, &bytes, &size, NULL), HM_OK);
-    for (size_t i = 0; i < test_count(100, 2000, 50000); i++) {
+    for (size_t i = 0; i < test_count(100, 1000, 10000); i++) {
         hm_status rc;
         bool truncated;
         size_t n = test_below(&random, size);
