@@ -26,14 +26,20 @@ static hm_status settle(struct hm_session *s, const struct hm_session_options *o
     hm_status rc = hm_session_legal(o, err);
     if (!rc && o->width == 0) rc = hm_fail(err, HM_USAGE, "--tree-width: expected at least 1, found 0");
     o->leaf_stop = o->leaf_stop || o->covering;
-    size_t level, scored, nodes;
-    bool fits = hm_mul_size(o->width, o->width, &level) && hm_mul_size(level, o->depth, &level) &&
-                hm_add_size(o->width, level, &s->pool_most) && hm_add_size(s->pool_most, 1, &nodes);
-    if (!rc && !fits)
-        rc = hm_fail(err, HM_RANGE, "a tree of width %zu and depth %zu: expected a pool that fits in memory", o->width, o->depth);
-    if (rc) return rc;
-    scored = o->score_top > o->score_frontier ? o->score_top : o->score_frontier;
-    s->nodes_most = !hm_add_size(o->budget, scored, &scored) || scored > s->pool_most ? nodes : scored + 1;
+    return rc;
+}
+
+// The largest pool, width + depth * width^2, and the largest tree: verified and scored nodes are candidates of the pool, or
+// the drawn token alone.
+static hm_status measure(struct hm_session *s, struct hm_error *err)
+{
+    const struct hm_session_options *o = &s->options;
+    size_t below, whole, beyond = o->score_top > o->score_frontier ? o->score_top : o->score_frontier, wanted;
+    if (!hm_mul_size(o->width, o->width, &below) || !hm_mul_size(below, o->depth, &below) ||
+        !hm_add_size(o->width, below, &s->pool_most) || !hm_add_size(s->pool_most, 1, &whole))
+        return hm_fail(err, HM_RANGE, "a tree of width %zu and depth %zu: expected a pool that fits in memory", o->width, o->depth);
+    bool fits = hm_add_size(o->budget, beyond, &wanted) && wanted < s->pool_most;
+    s->nodes_most = fits ? wanted + 1 : whole;
     return HM_OK;
 }
 
@@ -90,6 +96,7 @@ hm_status hm_session_open(const struct hm_session_options *options, struct hm_se
                                    .proposal = how->kind >= HM_ACCEPT_STANDARD ? how->proposal : HM_PROPOSAL_TOPK,
                                    .temperature = how->certify_temperature, .seed = how->seed};
     if (drafter && drafter->tap_count) s->taps = (struct hm_taps){.layer = drafter->tap, .count = drafter->tap_count};
+    if (!rc) rc = measure(s, err);
     if (!rc) rc = allocate(s, err);
     if (!rc) rc = open_cache(s, s->nodes_most, err);
     if (!rc) rc = hm_pool_init(&s->pool, &pool, err);

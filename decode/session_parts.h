@@ -18,7 +18,7 @@ struct hm_session {
     struct hm_ival *first_share;       // ROOT: the target's probability of each candidate of level 1 [width]
     double *first_logp;                // its logarithm, for ranking [width]
     uint32_t *every;                   // 0, 1, ...: the rows of a pass that need logits
-    int32_t *token, *parent;           // of a pass over a whole pool; parent also of a pass without the root
+    int32_t *token, *parent;           // of a pass that is not simply the tree's
     size_t pass_rows;                  // room in the three arrays above
     uint32_t *path;                    // visited nodes, root first [nodes_most]
     int32_t *children;                 // tokens of a node's children, or of level 1 [nodes_most or width]

@@ -140,7 +140,7 @@ hm_status hm_session_pass_room(struct hm_session *s, size_t rows, struct hm_erro
 }
 
 // Rows [nodes][vocab] of nodes whose first is the root and whose parents are indices among them. The root's is left alone
-// when it is known.
+// when it is known; the parents, which may be s->parent itself, are then counted from below it.
 static hm_status rows_of(struct hm_session *s, const int32_t *token, const int32_t *parent, size_t nodes, float *rows,
                          const struct hm_taps *taps, struct hm_error *err)
 {
@@ -149,7 +149,7 @@ static hm_status rows_of(struct hm_session *s, const int32_t *token, const int32
     struct hm_pass pass = {.token = token + known, .parent = parent, .rows = nodes - known, .logits_for = s->every,
                            .logits_count = nodes - known, .taps = taps};
     if (known) {
-        for (size_t i = 1; i < nodes; i++) s->parent[i - 1] = parent[i] - 1; // below a committed root: -1 for its children
+        for (size_t i = 1; i < nodes; i++) s->parent[i - 1] = parent[i] - 1;
         pass.parent = s->parent;
     }
     return hm_model_forward(s->options.target, s->cache, &pass, rows + known * s->vocab, err);
@@ -169,26 +169,20 @@ hm_status hm_session_record_pool(struct hm_session *s, uint32_t round, uint32_t 
     if (!hm_mul_size(nodes, s->vocab, &floats) || !hm_grow(&grown, &s->pool_floats, floats, sizeof *s->pool_rows))
         return hm_fail(err, HM_MEMORY, "out of memory for the rows of %zu candidates", s->pool.count);
     s->pool_rows = grown;
-    int32_t *token = hm_calloc(nodes, sizeof *token), *parent = hm_calloc(nodes, sizeof *parent);
-    hm_status rc = token && parent ? hm_session_pass_room(s, nodes, err)
-                                   : hm_fail(err, HM_MEMORY, "out of memory for a pass of %zu rows", nodes);
-    if (rc) goto out;
-    token[0] = s->context[s->length - 1];
-    parent[0] = -1;
+    hm_status rc = hm_session_pass_room(s, nodes, err);
+    if (rc) return rc;
+    s->token[0] = s->context[s->length - 1];
+    s->parent[0] = -1;
     for (size_t i = 1; i < nodes; i++) {
-        token[i] = s->pool.candidate[i - 1].token;
-        parent[i] = s->pool.candidate[i - 1].parent + 1;
+        s->token[i] = s->pool.candidate[i - 1].token;
+        s->parent[i] = s->pool.candidate[i - 1].parent + 1;
     }
     if (s->root_known) memcpy(s->pool_rows, s->rows, s->vocab * sizeof *s->rows);
-    rc = rows_of(s, token, parent, nodes, s->pool_rows, NULL, err);
+    rc = rows_of(s, s->token, s->parent, nodes, s->pool_rows, NULL, err);
     hm_cache_drop_scratch(s->cache);
     struct hm_pool_event event = {.sequence = s->sequence, .round = round, .t = t, .context = s->context,
                                   .length = s->length, .pool = &s->pool, .rows = s->pool_rows};
-    if (!rc) rc = s->listener->pool(s->listener->user, &event, err);
-out:
-    free(token);
-    free(parent);
-    return rc;
+    return rc ? rc : s->listener->pool(s->listener->user, &event, err);
 }
 
 // ---- after the round
