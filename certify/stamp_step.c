@@ -107,7 +107,7 @@ static hm_status add_figures(struct hm_stamp_scene *s)
     if (s->draft) rc = add_distances(s);
     bool regretted = s->config->has_rule && s->kind == HM_STAMP_STEP;
     if (!rc && regretted) rc = hm_row_regret(s->target, s->step->token, &regret, s->err);
-    if (!rc && regretted) hm_line_member(s->line, "regret", regret);
+    if (!rc && regretted) hm_line_member(s->line, "regret", hm_stamp_provable(regret));
     bool proposals = s->config->law[0] || s->config->law[1] || s->config->acceptance == HM_STAMP_STANDARD ||
                      s->config->acceptance == HM_STAMP_NUCLEUS;
     if (!rc && s->draft && proposals) hm_line_member(s->line, "standard_accept", s->distance.standard_accept);
