@@ -354,7 +354,8 @@ static void one_false_thing_is_found(void **state)
     while (fscanf(list, "%63s line %u", name, &line) == 2) {
         snprintf(path, sizeof path, "tests/data/logs/bad/%s.jsonl", name);
         expect(path, NULL, 1, "REFUTED ");
-        if (result.line < line || result.line > line + 1) fail_msg("%s: expected line %u: %s", path, line, result.message);
+        if (result.line < line || result.line > line + 1)
+            fail_msg("%s: expected line %u: %s", path, line, result.message);
         count++;
     }
     fclose(list);

@@ -284,7 +284,8 @@ static void uniform_pairs(void **unused)
                 if (mpq_sgn(sum) == 0) break;
                 mpq_set_ui(t, 0, 1);
                 for (int i = 0; i < VOCAB; i++) mpq_div(target[i], target[i], sum);
-                for (int i = 0; i < VOCAB; i++) { // the residual draw is i from the sum before it, up to that through it
+                for (int i = 0; i < VOCAB;
+                     i++) { // the residual draw is i from the sum before it, up to that through it
                     mpq_mul_2exp(u, t, 53);
                     bool whole = mpz_cmp_ui(mpq_denref(u), 1) == 0 && mpq_sgn(target[i]) > 0;
                     uint64_t turn = mpz_get_ui(mpq_numref(u));

@@ -18,7 +18,8 @@ static size_t having(const struct test_log *log, const char *kind, const char *k
 {
     for (size_t i = 0; i < log->count; i++) {
         const cJSON *k = cJSON_GetObjectItemCaseSensitive(log->line[i], "kind");
-        if (strcmp(k->valuestring, kind) == 0 && (!key || cJSON_GetObjectItemCaseSensitive(log->line[i], key))) return i;
+        if (strcmp(k->valuestring, kind) == 0 && (!key || cJSON_GetObjectItemCaseSensitive(log->line[i], key)))
+            return i;
     }
     fail_msg("%s: no %s has %s", log->name, kind, key);
     return 0;
@@ -31,8 +32,8 @@ static void judge(struct test_log *log, size_t line, int code, const char *messa
     test_log_write(log, test_path("hostile.jsonl"), -1);
     hm_check_log(test_path("hostile.jsonl"), NULL, &result);
     if (result.exit_code != code || !strstr(result.message, message))
-        fail_msg("%s: %s: expected %d and \"%s\", found %d and \"%s\"", log->name, what, code, message, result.exit_code,
-                 result.message);
+        fail_msg("%s: %s: expected %d and \"%s\", found %d and \"%s\"", log->name, what, code, message,
+                 result.exit_code, result.message);
     test_log_free(log);
 }
 
@@ -63,7 +64,8 @@ static const struct lie lies[] = {
     {"standard", "header", NULL, "proposal", "\"draws\"", 2, "line 1: proposal: expected topk, iid or none"},
     {"standard", "header", NULL, "proposal", "", 2, "line 1: proposal: expected a value"},
     {"standard", "header", NULL, "decoder.selection", "\"order\"", 2, "line 1: selection: expected draft, root"},
-    {"standard", "header", NULL, "decoder.traversal", "\"leaf\"", 2, "line 1: traversal: expected exhaustive, cap:N or"},
+    {"standard", "header", NULL, "decoder.traversal", "\"leaf\"", 2,
+     "line 1: traversal: expected exhaustive, cap:N or"},
     {"standard", "header", NULL, "decoder.traversal", "\"cap:-1\"", 2, "line 1: traversal: expected exhaustive"},
     {"standard", "header", NULL, "decoder.traversal", "\"cap:99999999999999999999\"", 2, "line 1: traversal: expected"},
     {"scored", "header", NULL, "decoder.score", "\"top:\"", 2, "line 1: score: expected top:M or frontier:E"},
@@ -94,9 +96,11 @@ static const struct lie lies[] = {
     {"covering", "header", NULL, "decoder.traversal", "\"exhaustive\"", 1, "line 1: traversal: expected leaf-stop"},
     {"standard", "header", NULL, "budget", "{\"kind\":\"tv\",\"limit\":\"1\"}", 1, "line 1: budget: expected tv with"},
     {"relaxed", "header", NULL, "budget", "{\"kind\":\"tv\",\"limit\":\"1\"}", 1, "line 1: budget: expected tv with"},
-    {"nucleus", "header", NULL, "budget", "{\"kind\":\"regret\",\"limit\":\"1\"}", 1, "line 1: budget: expected regret"},
+    {"nucleus", "header", NULL, "budget", "{\"kind\":\"regret\",\"limit\":\"1\"}", 1,
+     "line 1: budget: expected regret"},
     {"greedy", "header", NULL, "budget", "{\"kind\":\"regret\",\"limit\":\"1\"}", 1, "line 1: budget: expected regret"},
-    {"lenient", "header", NULL, "budget", "{\"kind\":\"regret\",\"limit\":\"1\"}", 1, "line 1: budget: expected regret"},
+    {"lenient", "header", NULL, "budget", "{\"kind\":\"regret\",\"limit\":\"1\"}", 1,
+     "line 1: budget: expected regret"},
     {"audit", "header", NULL, "budget", "{\"kind\":\"tv\",\"limit\":\"1\"}", 1, "line 1: budget: expected tv with"},
     {"audit", "header", NULL, "acceptance", "\"standard\"", 1, "line 1: acceptance: expected match in an audit"},
     // rounds
@@ -135,8 +139,10 @@ static const struct lie lies[] = {
     {"regret-budget", "step", "charge", "charge", "[\"inf\",\"inf\"]", 1, "charge: expected an enclosure"},
     {"regret-budget", "step", "charge", "charge", "", 2, "charge: expected a value"},
     {"standard", "step", NULL, "regret", "[\"0x0p+0\",\"0x0p+0\"]", 1, "regret: expected nothing: acceptance is stand"},
-    {"standard", "step", NULL, "accept", "[\"0x1p-1\",\"0x1p-1\"]", 1, "accept: expected nothing: the walk looks at no"},
-    {"standard", "step", "accept", "accept_standard", "[\"0x1p-1\",\"0x1p-1\"]", 1, "accept_standard: expected nothing"},
+    {"standard", "step", NULL, "accept", "[\"0x1p-1\",\"0x1p-1\"]", 1,
+     "accept: expected nothing: the walk looks at no"},
+    {"standard", "step", "accept", "accept_standard", "[\"0x1p-1\",\"0x1p-1\"]", 1,
+     "accept_standard: expected nothing"},
     {"standard", "step", "accept", "nucleus_excess", "[\"0x0p+0\",\"0x0p+0\"]", 1, "nucleus_excess: expected nothing"},
     {"sampled", "step", NULL, "accept", "[\"0x1p-1\",\"0x1p-1\"]", 1, "accept: expected nothing: acceptance is det"},
     {"standard", "step", "accept", "e", "[\"0x1p-60\",\"0x1p-60\"]", 1, "e: expected exactly 0"},
@@ -241,7 +247,8 @@ static void a_limit_is_exact(void **state)
         for (int under = 0; under < 2; under++) {
             char limit[128];
             // spent is a double below 1: a whole number of units of 2^-80
-            __extension__ unsigned __int128 units = (unsigned __int128)ldexp(spent, 80) + ((unsigned __int128)room << 27);
+            __extension__ unsigned __int128 units =
+                (unsigned __int128)ldexp(spent, 80) + ((unsigned __int128)room << 27);
             units -= (unsigned)under;
             char digits[48];
             size_t at = sizeof digits - 1;

@@ -94,9 +94,9 @@ static const struct {
 };
 
 // Fields that may be left out: removing one leaves nothing to prove.
-static const char *const optional[] = {
-    "*.claims[].radius", "*.claims[].active", "*.claims[].restricted", "*.standard_accept",
-    "*.nucleus_excess",  "step.accept",        "step.accept_standard", "step.ratio"};
+static const char *const optional[] = {"*.claims[].radius",    "*.claims[].active", "*.claims[].restricted",
+                                       "*.standard_accept",    "*.nucleus_excess",  "step.accept",
+                                       "step.accept_standard", "step.ratio"};
 
 // A changed field may come to light in another one.
 static const struct {
@@ -260,12 +260,12 @@ struct tally {
 };
 static struct tally tally;
 static struct test_log *current;
-static bool lower_bound; // at a radius that is a lower bound: smaller ones, and some larger ones, are bounds too
-static bool infinite;    // at an enclosure whose upper end is infinite
+static bool lower_bound;        // at a radius that is a lower bound: smaller ones, and some larger ones, are bounds too
+static bool infinite;           // at an enclosure whose upper end is infinite
 static size_t turn, stride = 1; // every stride-th mutant is tried: sanitizers are slow
-static bool structural;  // rows are absent
-static const char *only; // the one path to mutate, or NULL
-static bool claims_apart; // a log whose claims are not mutated
+static bool structural;         // rows are absent
+static const char *only;        // the one path to mutate, or NULL
+static bool claims_apart;       // a log whose claims are not mutated
 
 static bool matches(const char *pattern, const char *path)
 {
@@ -451,7 +451,8 @@ static void walk(size_t line, const cJSON *parent, const int *at, int depth, con
             cJSON *copy = cJSON_Duplicate(current->line[line], 1), *whole = current->line[line], *inside = copy;
             for (int i = 0; i < depth; i++) inside = cJSON_GetArrayItem(inside, here[i]);
             bool made = mutate(inside, cJSON_GetArrayItem(inside, here[depth]), (enum mutation)how);
-            if (made && (!only || strcmp(only, name) == 0) && !enough(name, (enum mutation)how) && turn++ % stride == 0) {
+            if (made && (!only || strcmp(only, name) == 0) && !enough(name, (enum mutation)how) &&
+                turn++ % stride == 0) {
                 current->line[line] = copy;
                 test_log_refresh(current, line);
                 snprintf(file, sizeof file, "%s", test_path("mutant.jsonl"));

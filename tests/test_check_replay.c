@@ -17,9 +17,9 @@ struct memory {
     char *shard[2]; // bytes of the log's row files
     size_t data[2], vocab;
     size_t line, rows, sequences, rounds, emitted, nodes;
-    long spoil;       // a row to change, or -1
-    const char *fail; // a callback that fails
-    bool unknown;     // says of every draft row that there is none
+    long spoil;             // a row to change, or -1
+    const char *fail;       // a callback that fails
+    bool unknown;           // says of every draft row that there is none
     bool reads_draft, kept; // does not compute draft rows; the log's shards lie beside it
     int32_t last;
 };

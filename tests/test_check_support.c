@@ -16,11 +16,38 @@
 #include <openssl/evp.h>
 
 static const char good[] = "tests/data/logs/good";
-const char *const test_logs[] = {"greedy",  "rules",     "sampled", "processed", "relaxed", "relaxed-sampled",
-                                 "special", "reordered", "eos",     "stopped",   "hashed",  "levels",
-                                 "lenient", "divergences", "restricted", "audit", "audit-target", "ties", "standard",
-                                 "standard-iid", "nucleus", "nucleus-one", "nucleus-iid", "tv-budget", "tv-budget-topk",
-                                 "regret-budget", "root-draw", "pearl", "covering", "scored", "leaf-stop", NULL};
+const char *const test_logs[] = {"greedy",
+                                 "rules",
+                                 "sampled",
+                                 "processed",
+                                 "relaxed",
+                                 "relaxed-sampled",
+                                 "special",
+                                 "reordered",
+                                 "eos",
+                                 "stopped",
+                                 "hashed",
+                                 "levels",
+                                 "lenient",
+                                 "divergences",
+                                 "restricted",
+                                 "audit",
+                                 "audit-target",
+                                 "ties",
+                                 "standard",
+                                 "standard-iid",
+                                 "nucleus",
+                                 "nucleus-one",
+                                 "nucleus-iid",
+                                 "tv-budget",
+                                 "tv-budget-topk",
+                                 "regret-budget",
+                                 "root-draw",
+                                 "pearl",
+                                 "covering",
+                                 "scored",
+                                 "leaf-stop",
+                                 NULL};
 const int test_log_count = sizeof test_logs / sizeof test_logs[0] - 1;
 
 char *test_read(const char *path, size_t *size)

@@ -32,8 +32,7 @@ static bool rows_ready(const struct ck *c, const struct ck_node *node)
 
 static struct ck_ask proposals(const struct ck_node *node, size_t sure)
 {
-    return (struct ck_ask){
-        .k = sure, .m = node->child_count, .token = (size_t)node->token, .children = node->children};
+    return (struct ck_ask){.k = sure, .m = node->child_count, .token = (size_t)node->token, .children = node->children};
 }
 
 // The smallest double that is not below the sum of two.
@@ -170,14 +169,13 @@ static void check_stochastic(struct ck *c, const cJSON *line, struct ck_node *no
         ck_prove_share(c, line, "e", iid ? ck_iid_e : ck_topk_e, &ask, known, ends);
         if (!relaxed) expect_point(c, "e", ends, 0);
         if (!c->out.failed && relaxed && node->charged && !(ends[0] <= node->charge[1] && ends[1] >= node->charge[0]))
-            ck_refute(c, "e", "expected the charge [%a, %a], found [%a, %a]", node->charge[0], node->charge[1],
-                      ends[0], ends[1]);
+            ck_refute(c, "e", "expected the charge [%a, %a], found [%a, %a]", node->charge[0], node->charge[1], ends[0],
+                      ends[1]);
     }
     if (!ck_has(line, "ratio")) return;
     ck_prove(c, line, "ratio", iid ? ck_iid_ratio : ck_topk_ratio, &ask, known, ends);
     if (!relaxed) expect_point(c, "ratio", ends, 1);
-    if (!c->out.failed && ends[1] < 0)
-        ck_refute(c, "ratio", "expected a value >= 0, found [%a, %a]", ends[0], ends[1]);
+    if (!c->out.failed && ends[1] < 0) ck_refute(c, "ratio", "expected a value >= 0, found [%a, %a]", ends[0], ends[1]);
 }
 
 void ck_emitted(struct ck *c, const cJSON *line, struct ck_node *node, int64_t support)

@@ -1,9 +1,9 @@
 // The law of the token when a proposal in A is accepted surely and another one as standard speculative sampling would:
 // theory.md §5; see math.h.
 //
-// iid: m draws from q, one after the other (ladder.c). Outside A the law never exceeds p, as its terms telescope below p.
-// In A it is H q + P_m (p - c_m q)^+ / Z_m with H = sum_(j<m) P_j <= c_m, which exceeds p where H q does and only there.
-// Hence TV(law, p) = sum over A of (H q - p)^+.
+// iid: m draws from q, one after the other (ladder.c). Outside A the law never exceeds p, as its terms telescope below
+// p. In A it is H q + P_m (p - c_m q)^+ / Z_m with H = sum_(j<m) P_j <= c_m, which exceeds p where H q does and only
+// there. Hence TV(law, p) = sum over A of (H q - p)^+.
 //
 // topk: a point mass at each child in turn. The residual is p without the children already refused, so that they all go
 // as sampling from p would until the first child in A, which takes whatever is left.

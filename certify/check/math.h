@@ -117,9 +117,9 @@ const struct ck_dist *ck_dist(struct ck_math *math, enum ck_which which, int lev
 void ck_between(ck_u128 sum, size_t n, struct iv *out); // what n weights stand for that add up to sum
 void ck_weight(const struct ck_dist *d, size_t token, struct iv *e);
 void ck_class_weight(const struct ck_dist *d, size_t class, struct iv *e);
-void ck_class_z(const struct ck_dist *d, size_t class, struct iv *z);                 // (l - l_first)/T, finite logits
-void ck_sum_order(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);   // over positions
-void ck_sum_moment(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);  // of E ln E
+void ck_class_z(const struct ck_dist *d, size_t class, struct iv *z);                // (l - l_first)/T, finite logits
+void ck_sum_order(const struct ck_dist *d, size_t from, size_t to, struct iv *sum);  // over positions
+void ck_sum_moment(const struct ck_dist *d, size_t from, size_t to, struct iv *sum); // of E ln E
 struct ck_part { // tokens: the first `support` of the order, but for `without`, which are different
     size_t support;
     const uint32_t *without; // [count]

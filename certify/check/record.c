@@ -179,9 +179,9 @@ static void check_quantities(struct ck *c, const cJSON *record, struct ck_node *
         ck_refute(c, "entropy", "expected at most the logarithm of the vocabulary, found [%a, %a]", ends[0], ends[1]);
     check_pair(c, record, node);
     bool ruled = !c->header->match && !c->header->standard;
-    if (!ruled) ck_expect_absent(c, record, "regret", c->header->match ? "acceptance is match" : "acceptance is standard");
-    if (node->record == CK_STEP && ruled)
-        ck_prove(c, record, "regret", ck_regret, &ask, node->target, ends);
+    if (!ruled)
+        ck_expect_absent(c, record, "regret", c->header->match ? "acceptance is match" : "acceptance is standard");
+    if (node->record == CK_STEP && ruled) ck_prove(c, record, "regret", ck_regret, &ask, node->target, ends);
 }
 
 // The rows of a record and what they claim.

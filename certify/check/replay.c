@@ -64,7 +64,8 @@ void ck_replay_rows(const struct ck *c, const struct hm_check_replay *r, const c
     static const char *const names[2] = {"row", "draft_row"};
     for (int i = 0; i < 2; i++) {
         struct ck_replayed *row = &rows[i];
-        if (!ck_names_row(cJSON_GetObjectItemCaseSensitive(line, names[i])) || (i == 1 && (!c->header->has_draft || r->reads_draft)))
+        if (!ck_names_row(cJSON_GetObjectItemCaseSensitive(line, names[i])) ||
+            (i == 1 && (!c->header->has_draft || r->reads_draft)))
             continue;
         row->asked = true;
         row->logit = calloc((size_t)c->header->vocab, sizeof *row->logit);

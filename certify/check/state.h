@@ -32,16 +32,17 @@ struct ck_header { // never changed after line 1
     int rule_count, rules_made, power_count, powers_made; // read; allocated
     int64_t m[CK_MS];                                     // 0 stands for "tree"
     int m_count;
-    bool match, standard, nucleus, stochastic; // acceptance; none: a deterministic rule. stochastic: standard or nucleus
+    // Acceptance: none of the first three is a deterministic rule; standard and nucleus are stochastic.
+    bool match, standard, nucleus, stochastic;
     bool greedy, margin, universal, laws[2], all_nodes, has_draft, hashed, audit;
     bool same_temperature, iid, no_proposal, by_draft, leaf_stop, score;
     enum ck_first { CK_NEVER_FIRST, CK_ALWAYS_FIRST, CK_SOMETIMES_FIRST } first; // rounds whose first token came first
     enum ck_budget_kind { CK_NO_BUDGET, CK_TV_BUDGET, CK_REGRET_BUDGET } budget_kind;
     mpq_t top_p, inverse_claim, inverse_draw, limit; // limit: of the fidelity budget
     int64_t top_k, top, cap, budget, vocab;          // cap -1: none; budget: nodes of a tree
-    char pattern[2][256];                   // row shards of target and draft; empty when absent
-    char sha256[2][65];                     // of the models, for a replay
-    bool ready, acceptance_made;            // rationals, acceptance own memory
+    char pattern[2][256];                            // row shards of target and draft; empty when absent
+    char sha256[2][65];                              // of the models, for a replay
+    bool ready, acceptance_made;                     // rationals, acceptance own memory
 };
 
 struct ck_sequence {
@@ -54,9 +55,9 @@ struct ck_sequence {
 
 struct ck_tree { // a round
     int references;
-    int count, walked;      // nodes; of these, not only scored: the first ones
-    int64_t number, t;      // t: of the first token
-    int64_t first;          // token drawn before the tree was chosen, -1: none
+    int count, walked; // nodes; of these, not only scored: the first ones
+    int64_t number, t; // t: of the first token
+    int64_t first;     // token drawn before the tree was chosen, -1: none
     int *parent, *depth;
     int *children, *eldest; // of a node, among those walked: how many, and the first (0: none)
     int64_t *token;
@@ -182,12 +183,12 @@ struct ck_node { // what a step, node or row record says of its node
     int node;      // index in the tree, -1 for prefill and rows
     int64_t token; // whose decision claims are about, -1 when there is none
     size_t child_count;
-    uint32_t *children; // [child_count] their tokens
-    int *child;         // [child_count] their places in the tree
-    bool looked;        // a step at which the walk looks at the children: there are some, and the cap is not reached
-    int best;           // under a deterministic rule: the child it would take, -1: none, -2: not known
-    int sized;          // is `sure` known?  0: not asked yet, -1: it is open
-    size_t sure;        // under nucleus: |A(p)|
+    uint32_t *children;    // [child_count] their tokens
+    int *child;            // [child_count] their places in the tree
+    bool looked;           // a step at which the walk looks at the children: there are some, and the cap is not reached
+    int best;              // under a deterministic rule: the child it would take, -1: none, -2: not known
+    int sized;             // is `sure` known?  0: not asked yet, -1: it is open
+    size_t sure;           // under nucleus: |A(p)|
     bool charged, relaxed; // there is a charge; the relaxation is in force
     double charge[2];
     bool target, draft; // rows at hand
@@ -239,9 +240,9 @@ void ck_emitted(struct ck *c, const cJSON *line, struct ck_node *node, int64_t s
 int ck_carrier(const struct ck_tree *tree, int node, int64_t token); // the first child that carries the token, or -1
 void ck_step_place(struct ck *c, const cJSON *line, struct ck_node *node); // one step's place in its round
 void ck_support(struct ck *c, const cJSON *line, const struct ck_node *node, int64_t *support);
-void ck_best(struct ck *c, struct ck_node *node);                           // node->best
-void ck_proposals(struct ck *c, const struct ck_node *node);                // are the children what the draft drew?
-void ck_choices(struct ck *c, struct ck_node *node, int64_t support);       // what may happen at a node
+void ck_best(struct ck *c, struct ck_node *node);                     // node->best
+void ck_proposals(struct ck *c, const struct ck_node *node);          // are the children what the draft drew?
+void ck_choices(struct ck *c, struct ck_node *node, int64_t support); // what may happen at a node
 void ck_walk(struct ck *c, const cJSON *line, const struct ck_node *node, int64_t support); // replays one step
 void ck_round(struct ck *c, const cJSON *line);                                             // a new c->at.tree
 void ck_round_expect(struct ck *c, struct ck_tree *tree); // expected_accept, once the round's records are checked
