@@ -28,7 +28,7 @@ int draw(const num *p, num u) // the least id whose mass with those below is mor
 
 static void weigh(const struct maker *m, const float *row, num *p)
 {
-    num t = m->scene->sampled ? 0.8L : 1, top = -INFINITY, sum = 0;
+    num t = m->scene->sampled ? 1.5L : 1, top = -INFINITY, sum = 0;
     for (int i = 0; i < VOCAB; i++) top = fmaxl(top, row[i]);
     for (int i = 0; i < VOCAB; i++) sum += p[i] = expl((row[i] - top) / t);
     for (int i = 0; i < VOCAB; i++) p[i] /= sum;

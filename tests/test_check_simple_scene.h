@@ -37,7 +37,7 @@ enum lie {
 struct scene {
     const char *acceptance; // "match", "standard", "nucleus:7/10", or a rule additive:X/10
     int share;              // tenths: P of nucleus, eps of additive
-    bool iid, sampled;      // sampled: temperature 4/5, else 0
+    bool iid, sampled;      // sampled: temperature 3/2, else 0
     const char *selection, *traversal;
     int cap, scored;    // cap < 0: none
     const char *budget; // NULL, "tv", "regret"

@@ -225,18 +225,16 @@ static void write_step(struct maker *m, const struct step *s, int t, bool prefil
 {
     const num *p = m->p[s->node], *q = m->q[s->node];
     bool stochastic = is(m, "standard") || is(m, "nucleus"), draft = !prefill && m->draft[s->node] >= 0;
-    num lse = 0, entropy = 0, kl[2] = {0, 0}, tv = 0, top = 0;
+    num lse = 0, entropy = 0, kl[2] = {0, 0}, tv = 0, top = -INFINITY, heat = m->scene->sampled ? 1.5L : 1;
     const float *row = m->rows[0][m->row[s->node]];
     for (int i = 0; i < VOCAB; i++) {
-        lse += expl((num)row[i]); // at certify_temperature 1, or as below
-        top = fmaxl(top, p[i]);
+        lse += expl(row[i] / heat);
+        top = fmaxl(top, row[i]);
         entropy -= p[i] > 0 ? p[i] * logl(p[i]) : 0;
         kl[0] += p[i] > 0 ? p[i] * logl(p[i] / q[i]) : 0;
         kl[1] += q[i] > 0 ? q[i] * logl(q[i] / p[i]) : 0;
         tv += fmaxl(p[i] - q[i], 0);
     }
-    if (m->scene->sampled) lse = 0;
-    for (int i = 0; i < VOCAB && m->scene->sampled; i++) lse += expl((num)row[i] / 0.8L);
     if (s->lied) m->told->line = m->lines + 1;
     char *text = add(NULL, "{\"kind\":\"step\",\"sequence\":0,\"t\":%d,\"token\":%d,\"node\":%d,\"depth\":%d", t,
                      s->token, s->node, m->depth[s->node]);
@@ -251,7 +249,8 @@ static void write_step(struct maker *m, const struct step *s, int t, bool prefil
     text = enclose(m, enclose(m, text, "lse", logl(lse)), "entropy", fabsl(entropy));
     if (draft) text = enclose(m, enclose(m, enclose(m, text, "kl_pq", kl[0]), "kl_qp", kl[1]), "tv", tv);
     if (draft && is(m, "nucleus")) text = enclose(m, text, "nucleus_excess", s->excess);
-    if (!is(m, "match") && !is(m, "standard")) text = enclose(m, text, "regret", logl(top / p[s->token]));
+    if (!is(m, "match") && !is(m, "standard"))
+        text = enclose(m, text, "regret", (top - row[s->token]) / heat); // exact where it is 1
     if (stochastic && s->looks) text = enclose(m, text, "accept", s->accept);
     if (is(m, "nucleus") && s->looks) text = enclose(m, text, "accept_standard", s->standard);
     if (s->charged) text = enclose(m, text, "charge", s->charge);
@@ -288,7 +287,7 @@ static void write_header(struct maker *m)
 {
     static const char model[] = "{\"name\":\"scene\",\"sha256\":\"%s\",\"vocab\":%d,\"architecture\":\"none\"}";
     const struct scene *s = m->scene;
-    const char *temperature = s->sampled ? "4/5" : "0", *certify = s->sampled ? "4/5" : "1";
+    const char *temperature = s->sampled ? "3/2" : "0", *certify = s->sampled ? "3/2" : "1";
     char none[65], one[256];
     memset(none, '0', 64);
     none[64] = '\0';

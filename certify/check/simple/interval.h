@@ -33,6 +33,7 @@ static real known(struct real *x) {
 #define UP MPFR_RNDU
 #define REAL(head, lower, upper) static real head { struct real *x = r_zero(); lower; upper; return known(x); }
 REAL(r_rational(mpq_srcptr q), mpfr_set_q(x->lo, q, DOWN), mpfr_set_q(x->hi, q, UP))
+REAL(r_integer(mpz_srcptr z), mpfr_set_z(x->lo, z, DOWN), mpfr_set_z(x->hi, z, UP))
 REAL(r_number(double d), mpfr_set_d(x->lo, d, DOWN), mpfr_set_d(x->hi, d, UP)) // a double is exact at every precision
 REAL(r_power(size_t n, size_t m), mpfr_ui_pow_ui(x->lo, n, m, DOWN), mpfr_ui_pow_ui(x->hi, n, m, UP))
 REAL(r_add(real a, real b), mpfr_add(x->lo, a->lo, b->lo, DOWN), mpfr_add(x->hi, a->hi, b->hi, UP))

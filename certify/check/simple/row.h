@@ -101,7 +101,12 @@ static real gap(const struct row *r, size_t i, size_t j) { // l_i - l_j, of toke
     return r_add(r_sub(r_number(r->logit[i]), r_number(r->logit[j])), noise);
 }
 
-static real z_of(const struct row *r, size_t i) { return r_mul(gap(r, i, r->order[0]), r_rational(r->inverse)); }
+// x/T. One rounding at high precision: exact where a binary number is, as a logged one may be.
+static real over_t(const struct row *r, real x) {
+    return r_div(r_mul(x, r_integer(mpq_numref(r->inverse))), r_integer(mpq_denref(r->inverse)));
+}
+
+static real z_of(const struct row *r, size_t i) { return over_t(r, gap(r, i, r->order[0])); }
 static real log_p(const struct row *r, size_t i) { return r_sub(z_of(r, i), &r->p[run->vocab]); }
 
 static void place_all(struct real *x, void **limbs) { // a number for each token, and one more; all 0

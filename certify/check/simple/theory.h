@@ -30,7 +30,7 @@ static bool same(const struct ask *a) { // is it the same law, as the logits dif
 }
 
 static real q_lse(const struct ask *a) {
-    real first = r_mul(r_number(a->p->logit[a->p->order[0]]), r_rational(a->p->inverse));
+    real first = over_t(a->p, r_number(a->p->logit[a->p->order[0]]));
     return r_add(first, &a->p->p[run->vocab]);
 }
 
@@ -64,7 +64,7 @@ static real from_sum(const struct divergence *d, real sum) {
 }
 
 // flag: the spread is not divided by T, so that it is exact.
-static real spread(const struct ask *a, real x) { return a->flag ? x : r_mul(x, r_rational(a->p->inverse)); }
+static real spread(const struct ask *a, real x) { return a->flag ? x : over_t(a->p, x); }
 
 static real q_divergence(const struct ask *a) {
     const struct divergence *d = a->divergence;
