@@ -169,7 +169,8 @@ static void fidelity_budgets(void **unused)
         struct decode decode = decode_plain;
         bool regret = i % 4 == 3;
         decode.acceptance = regret ? "additive:0.4" : "nucleus:0.8";
-        decode.temperature = decode.certify_temperature = regret ? NULL : "1";
+        decode.temperature = regret ? NULL : "1";
+        decode.certify_temperature = regret && i & 4 ? "7/10" : "1";
         decode.iid = !regret && i & 1;
         decode.fidelity = limits[i / 2 % 4];
         decode.width = 1 + i % 2;
