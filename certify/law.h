@@ -28,8 +28,8 @@ struct hm_law {
 
 // children: the m tokens of a topk proposal in the order they are tried, distinct; NULL: the first m of q. Unused for
 // iid. q: NULL allowed with children. 1 <= m <= 1,000,000; rows of one vocabulary and temperature. Exact zeros and ones where
-// the law is trivially p's. Both enclosures are narrow as docs/log.md asks. Doubles first (one pass a proposal), then MPFR:
-// 0.2 s at 151,936 tokens.
+// the law is trivially p's. Both enclosures are narrow as docs/log.md asks. Doubles first: 1.3 ms for four iid
+// proposals at 151,936 tokens. What they leave open, few rows, takes MPFR seconds there.
 hm_status hm_law_make(struct hm_row *p, struct hm_row *q, enum hm_proposal proposal, const int32_t *children, size_t m,
                       size_t k, struct hm_law *out, struct hm_error *err);
 

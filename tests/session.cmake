@@ -7,8 +7,10 @@ hallmark_test(session_parts)
 hallmark_test(session_stochastic)
 hallmark_test(session_trees)
 hallmark_test(tree_select)
+hallmark_test(accept)
 hallmark_test(accept_law)
 hallmark_test(budget)
+hallmark_test(budget_law)
 
 # Through the command, on the bundled models.
 add_test(NAME identical COMMAND ${CMAKE_SOURCE_DIR}/tests/identical $<TARGET_FILE:hallmark_command>)

@@ -60,7 +60,7 @@ static void numbers_of_a_position_may_be_used_again(void **state)
     }
 }
 
-// The draft's own words: of two draws the likelier is kept, and judged as if it were the only one.
+// A selection that looks at what was drawn: of two draws the likelier is kept, and judged as if it were the only one.
 static void keeping_likelier_draws_changes_the_law(void **state)
 {
     (void)state;
