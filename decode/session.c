@@ -181,7 +181,7 @@ static hm_status on_taps(void *user, size_t rows, struct hm_error *err)
 static hm_status prefill(struct hm_session *s, struct hm_error *err)
 {
     struct hm_prefill_watch watch = {.progress = on_progress, .user = s};
-    hm_status rc = hm_session_pass_room(s, HM_PREFILL_ROWS, err);
+    hm_status rc = hm_session_pass_room(s, s->nodes_most > HM_PREFILL_ROWS ? s->nodes_most : HM_PREFILL_ROWS, err);
     if (!rc && s->taps.count) {
         watch.taps = &s->taps;
         watch.tapped = on_taps;

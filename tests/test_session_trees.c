@@ -118,8 +118,10 @@ static hm_status on_round(void *user, const struct hm_round_event *e, struct hm_
     bool separate = wants_root(w->s) && !w->kept;
     assert_int_equal(e->root_seconds > 0, separate);
     w->root_passes += separate;
-    check_row(w, e, 0);
-    for (int i = 0; i < 2; i++) check_row(w, e, test_below(&w->random, tree->nodes));
+    if (w->length < 100 || test_below(&w->random, 4) == 0) { // long contexts take long
+        check_row(w, e, 0);
+        for (int i = 0; i < 2; i++) check_row(w, e, test_below(&w->random, tree->nodes));
+    }
     check_first(w, e);
 
     size_t accepted = walk(w, e, w->s->cap, w->s->leaf_stop || w->s->covering, w->path, &end, w->token);
@@ -230,7 +232,7 @@ static void every_combination_emits_plain_tokens(void **state)
 {
     const struct models *m = *state;
     uint64_t random = test_seed("combinations");
-    size_t count = test_count(40, 200, 10 * COMBINATIONS), stride = 37; // coprime: the long run meets them all
+    size_t count = test_count(30, 150, 5 * COMBINATIONS), stride = 37; // coprime: the long run meets them all
     for (size_t i = 0; i < count; i++) {
         int32_t prompt[16];
         size_t length = 1 + test_below(&random, 16);
