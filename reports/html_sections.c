@@ -161,9 +161,15 @@ void hm_html_cost(struct hm_output *o, const struct hm_report *r)
                 hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
                 hm_number_up(r->regret_most, 4).text, hm_number_count(r->accepted_not_first).text,
                 hm_number_count(r->accepted_known).text);
+    else if (r->speculative.positions)
+        hm_put(o, "<p class=\"note\">Acceptance is <code>standard</code>: coins accept draft tokens just as often as leaves "
+                  "every token the target\xe2\x80\x99s law, so speculation changes speed and nothing else.</p>\n");
     else if (!audit)
         hm_put(o, "<p class=\"note\">Acceptance is <code>match</code>: a draft token is kept only when it is the token "
                   "the target draws itself, so speculation changes speed and nothing else.</p>\n");
+    if (r->speculative.standard.count)
+        hm_put(o, "<p class=\"note\">The target\xe2\x80\x99s own draws have regret too: what the relaxation costs stands "
+                  "under <a href=\"#speculative\">Speculative sampling</a>.</p>\n");
     put_times(o, r);
     hm_put(o, "</section>\n");
 }

@@ -146,9 +146,10 @@ static void put_distances(struct hm_output *o, const struct hm_report *r)
     }
     if (r->regret.count)
         hm_putf(o,
-                "**Cost of relaxation:** regret ln(p(1)/p(token)) sums to at most %s nats over %s (mean at "
+                "**%s:** regret ln(p(1)/p(token)) sums to at most %s nats over %s (mean at "
                 "most %s, largest at most %s); "
                 "%llu of %llu accepted tokens are not the row's first.\n\n",
+                r->speculative.standard.count ? "Regret, draws of the target included" : "Cost of relaxation",
                 hm_number_up(r->regret.hi, 5).text, hm_number_of(r->regret.count, "token").text,
                 hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
                 hm_number_up(r->regret_most, 4).text, (unsigned long long)r->accepted_not_first,

@@ -97,7 +97,7 @@ static void pages_speak_of_it(void **unused)
 {
     (void)unused;
     says("standard", HTML, LIST("<section id=\"speculative\">", "Nothing was relaxed: every token has", "total variation 0."),
-         LIST("E<sub>N</sub></td>", "Fidelity budget</h3>", "(match)"));
+         LIST("E<sub>N</sub></td>", "Fidelity budget</h3>", "(match)", "<code>match</code>"));
     says("nucleus-one", HTML, LIST("One draw, one number", "At the 7 positions with a single draw", "Whole sequences"), nothing);
     says("nucleus", HTML, LIST("likeliest, as point masses", "href=\"#speculative\""), LIST("One draw, one number"));
     says("tv-budget", HTML, LIST("Fidelity budget</h3>", "<b>2/5</b>", "7 of 16 positions", "tv, limit 2/5"), nothing);

@@ -156,7 +156,8 @@ static void speculative_sampling(void **unused)
         decode.vocab = 9 + i % 7;
         decode.tokens = 8;
         decode.seed = 2000 + base + i;
-        prove(&decode);
+        if (i % 4 == 0) prove_twice(&decode);
+        else prove(&decode);
     }
 }
 
@@ -181,7 +182,8 @@ static void fidelity_budgets(void **unused)
         decode.tokens = 10;
         decode.all_nodes = i % 4 == 0;
         decode.seed = 4000 + base + i;
-        prove(&decode);
+        if (i % 4 == 0) prove_twice(&decode);
+        else prove(&decode);
     }
 }
 
@@ -203,7 +205,8 @@ static void selections(void **unused)
         decode.vocab = 8 + i % 4;
         decode.tokens = 10;
         decode.seed = 6000 + base + i;
-        prove(&decode);
+        if (i % 4 == 0) prove_twice(&decode);
+        else prove(&decode);
     }
 }
 
