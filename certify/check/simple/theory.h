@@ -238,6 +238,7 @@ static real q_universal(const struct ask *a) {
     char kind = a->rule->kind->universal;
     real p = p_of(a, 0), x = r_rational(a->rule->a), rest = mass(a->p, 1, a->p->finite);
     real u = r_over(r_add(one(), r_times(x, m)), m + 1);
+    if (kind == 'a' && r_is(x, 0)) return r_number(0); // nothing but ties is accepted
     if (kind == 'a') return of_two(1, m, u, r_over(r_sub(one(), x), m + 1), r_number(0), a->part);
     bool all = r_is(x, 1) && kind == 'm' && mpfr_less_p(r_times(p, m)->hi, rest->lo);
     if (all) return r_number(0); // alpha = 1: the rejected may be as likely as the first
