@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-static hm_status parse_model(const struct hm_place *place, const cJSON *in, const char *key, struct hm_record_model *out)
+static hm_status parse_model(const struct hm_place *place, const cJSON *in, const char *key,
+                             struct hm_record_model *out)
 {
     const cJSON *model;
     TRY(hm_field_object(place, in, key, &model));
@@ -28,7 +29,8 @@ static hm_status parse_claims(const struct hm_place *place, const cJSON *in, str
     }
     TRY(hm_field_array(place, in, "m", 1, HM_LOG_MOST_M, &array, &h->m_count));
     for (i = 0, c = array->child; c; c = c->next, i++) {
-        if (cJSON_IsString(c) && strcmp(c->valuestring, "tree") == 0) h->m[i] = HM_M_TREE;
+        if (cJSON_IsString(c) && strcmp(c->valuestring, "tree") == 0)
+            h->m[i] = HM_M_TREE;
         else if (!hm_value_integer(c, 1, INT32_MAX, &h->m[i]))
             return hm_place_mismatch(place, "m", "\"tree\" or integers of at least 1", c);
     }
@@ -89,12 +91,15 @@ static hm_status parse_walk(const struct hm_place *place, const cJSON *decoder, 
     h->selection = hm_field_text(decoder, "selection");
     h->score = hm_field_text(decoder, "score");
     if (!one_of(h->traversal, traversals, 2) && !counts(h->traversal, "cap:"))
-        return hm_place_mismatch(place, "traversal", "\"exhaustive\", \"cap:N\" or \"leaf-stop\"", hm_field_find(decoder, "traversal"));
+        return hm_place_mismatch(place, "traversal", "\"exhaustive\", \"cap:N\" or \"leaf-stop\"",
+                                 hm_field_find(decoder, "traversal"));
     if (h->selection && !one_of(h->selection, selections, 5))
         return hm_place_mismatch(place, "selection", "\"draft\", \"root\", \"root-draw\", \"pearl\" or \"covering\"",
                                  hm_field_find(decoder, "selection"));
-    if (h->score && !counts(h->score, "top:") && !counts(h->score, "frontier:") && strcmp(h->score, "frontier:all") != 0)
-        return hm_place_mismatch(place, "score", "\"top:M\", \"frontier:E\" or \"frontier:all\"", hm_field_find(decoder, "score"));
+    if (h->score && !counts(h->score, "top:") && !counts(h->score, "frontier:") &&
+        strcmp(h->score, "frontier:all") != 0)
+        return hm_place_mismatch(place, "score", "\"top:M\", \"frontier:E\" or \"frontier:all\"",
+                                 hm_field_find(decoder, "score"));
     return HM_OK;
 }
 
@@ -140,7 +145,8 @@ static hm_status parse_decoder(const struct hm_place *place, const cJSON *in, st
 // What only informs: absent members stay NULL.
 static void parse_asserted(const cJSON *in, struct hm_record_header *h)
 {
-    const cJSON *numerics = hm_field_find(in, "numerics"), *rows = hm_field_find(in, "rows"), *run = hm_field_find(in, "run");
+    const cJSON *numerics = hm_field_find(in, "numerics"), *rows = hm_field_find(in, "rows"),
+                *run = hm_field_find(in, "run");
     h->tokenizer_sha256 = hm_field_text(in, "tokenizer_sha256");
     h->rng = hm_field_text(in, "rng");
     h->weights = hm_field_text(numerics, "weights");
@@ -286,7 +292,8 @@ hm_status hm_log_parse_round(struct hm_log_reader *r, const struct hm_place *pla
     if (hm_field_find(in, "scored")) TRY(hm_field_integer(place, in, "scored", 0, most, &scored));
     round->scored = (size_t)scored;
     round->first = -1;
-    if (hm_field_find(in, "first")) TRY(hm_field_integer(place, in, "first", 0, r->header.target.vocab - 1, &round->first));
+    if (hm_field_find(in, "first"))
+        TRY(hm_field_integer(place, in, "first", 0, r->header.target.vocab - 1, &round->first));
     round->has_expected_accept = hm_field_find(in, "expected_accept") != NULL;
     if (round->has_expected_accept) TRY(hm_field_ival(place, in, "expected_accept", &round->expected_accept));
     r->round = round->round;
@@ -316,7 +323,8 @@ hm_status hm_log_parse_end(struct hm_log_reader *r, const struct hm_place *place
                                 .seconds = hm_field_seconds(run, "seconds")};
     for (size_t i = 0; i < used; i++) {
         TRY(hm_field_integer(place, in, counts[i].key, 0, HM_MOST_INTEGER, counts[i].out));
-        if (*counts[i].out != counts[i].found) return wrong_number(place, counts[i].key, counts[i].found, *counts[i].out);
+        if (*counts[i].out != counts[i].found)
+            return wrong_number(place, counts[i].key, counts[i].found, *counts[i].out);
     }
     TRY(hm_field_integer(place, in, "undecided", 0, HM_MOST_INTEGER, &e->undecided));
     const cJSON *filter = hm_field_find(run, "filter"); // as all of `run`, it may be anything

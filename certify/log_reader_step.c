@@ -91,7 +91,8 @@ static hm_status parse_charge(struct hm_log_reader *r, const struct hm_place *pl
     const cJSON *in = r->json, *spent = hm_field_find(in, "spent");
     if (!r->header.budget_kind) return HM_OK;
     TRY(parse_optional(place, in, "charge", &step->has_charge, &step->charge));
-    if (step->has_charge) TRY(hm_field_bool(place, in, "relaxed", &step->relaxed));
+    if (step->has_charge)
+        TRY(hm_field_bool(place, in, "relaxed", &step->relaxed));
     else if (hm_field_find(in, "relaxed"))
         return hm_place_fail(place, "charge", HM_FORMAT, "`charge` and `relaxed` together", "one of them");
     step->has_spent = true;
@@ -128,7 +129,8 @@ static hm_status parse_common(struct hm_log_reader *r, const struct hm_place *pl
 // Where the token came from: t without gaps, the node inside its round.
 static hm_status parse_place(struct hm_log_reader *r, const struct hm_place *place, struct hm_record_step *step)
 {
-    static const char *const sources[] = {"prefill", "accepted", "continuation"}, *const finishes[] = {"eos", "length", "stop"};
+    static const char *const sources[] = {"prefill", "accepted", "continuation"}, *const finishes[] = {"eos", "length",
+                                                                                                       "stop"};
     const cJSON *in = r->json;
     int which;
     TRY(hm_field_integer(place, in, "t", r->t + 1, r->t + 1, &step->t));
@@ -142,8 +144,7 @@ static hm_status parse_place(struct hm_log_reader *r, const struct hm_place *pla
     } else if (step->t != 0 || hm_field_find(in, "round")) {
         return hm_place_fail(place, "source", HM_FORMAT, "\"prefill\" only at t = 0 with round null", "another place");
     }
-    if (step->source == HM_SOURCE_ACCEPTED)
-        TRY(hm_field_integer(place, in, "child", 1, r->nodes - 1, &step->child));
+    if (step->source == HM_SOURCE_ACCEPTED) TRY(hm_field_integer(place, in, "child", 1, r->nodes - 1, &step->child));
     if (hm_field_find(in, "finish")) {
         TRY(hm_field_choice(place, in, "finish", finishes, 3, &which));
         step->finish = (enum hm_finish)(which + HM_FINISH_EOS);
@@ -161,9 +162,12 @@ hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *plac
     *step = (struct hm_record_step){.index = -1, .t = -1, .token = -1, .round = -1, .child = -1, .text = ""};
     if (r->sequence < 0) return hm_place_fail(place, "kind", HM_FORMAT, "a sequence before its steps", "none");
     TRY(hm_field_integer(place, in, "sequence", r->sequence, r->sequence, &step->sequence));
-    if (is_step) TRY(parse_place(r, place, step));
-    else if (r->round < 0) return hm_place_fail(place, "kind", HM_FORMAT, "a round before its nodes", "none");
-    else TRY(hm_field_integer(place, in, "round", r->round, r->round, &step->round));
+    if (is_step)
+        TRY(parse_place(r, place, step));
+    else if (r->round < 0)
+        return hm_place_fail(place, "kind", HM_FORMAT, "a round before its nodes", "none");
+    else
+        TRY(hm_field_integer(place, in, "round", r->round, r->round, &step->round));
     TRY(hm_field_integer(place, in, "node", 0, step->round < 0 ? 0 : r->nodes - 1, &step->node));
     TRY(hm_field_integer(place, in, "depth", 0, HM_MOST_INTEGER, &step->depth));
     TRY(hm_field_integer(place, in, "support", 1, r->header.target.vocab, &step->support));
@@ -183,7 +187,8 @@ hm_status hm_log_parse_row(struct hm_log_reader *r, const struct hm_place *place
 {
     struct hm_record_step *step = &r->step_record;
     const cJSON *in = r->json;
-    *step = (struct hm_record_step){.sequence = -1, .t = -1, .token = -1, .round = -1, .node = -1, .child = -1, .text = ""};
+    *step =
+        (struct hm_record_step){.sequence = -1, .t = -1, .token = -1, .round = -1, .node = -1, .child = -1, .text = ""};
     if (!r->header.audit) return hm_place_fail(place, "kind", HM_FORMAT, "a row in audits only", "another header");
     TRY(hm_field_integer(place, in, "index", r->index + 1, HM_MOST_INTEGER, &step->index));
     bool has_token = hm_field_find(in, "token") != NULL;

@@ -163,8 +163,8 @@ struct hm_stamp_summary {
 
 // Replaces the log and removes the row shards of an older log of the same name. One thread at a time may use a stamper.
 // HM_IO when another process writes this log; HM_USAGE or HM_UNSUPPORTED when the header makes no sense: no rule, a
-// draft vocabulary unlike the target's, choices that docs/log.md does not put together, a '%' in the name of a log that keeps rows (it would spoil the pattern of the
-// shards' names).
+// draft vocabulary unlike the target's, choices that docs/log.md does not put together, a '%' in the name of a log that
+// keeps rows (it would spoil the pattern of the shards' names).
 hm_status hm_stamper_open(const struct hm_stamp_options *options, const struct hm_log_header *header,
                           struct hm_stamper **out, struct hm_error *err);
 

@@ -29,7 +29,8 @@ static hm_status copy_rules(struct hm_stamp_config *config, const struct hm_log_
     return HM_OK;
 }
 
-static hm_status copy_divergences(struct hm_stamp_config *config, const struct hm_log_header *header, struct hm_error *err)
+static hm_status copy_divergences(struct hm_stamp_config *config, const struct hm_log_header *header,
+                                  struct hm_error *err)
 {
     config->divergences = hm_calloc(header->divergence_count, sizeof *config->divergences);
     config->divergence_text = hm_calloc(header->divergence_count, sizeof *config->divergence_text);

@@ -18,7 +18,8 @@ static hm_status check_model(const char *which, const struct hm_log_model *model
 // There is no decode in an audit, so nothing may be said of one.
 static hm_status check_audit(const struct hm_log_header *header, struct hm_error *err)
 {
-    if (hm_stamp_acceptance(header) != HM_STAMP_MATCH || hm_rational_sign(header->temperature) != 0 || header->all_nodes)
+    if (hm_stamp_acceptance(header) != HM_STAMP_MATCH || hm_rational_sign(header->temperature) != 0 ||
+        header->all_nodes)
         return hm_fail(err, HM_USAGE, "log header: audit: expected acceptance match, temperature 0 and nodes path");
     if (header->budget_kind != HM_LOG_NO_BUDGET || header->proposal_iid)
         return hm_fail(err, HM_USAGE, "log header: audit: expected no budget, and no proposals that are draws");
@@ -64,17 +65,21 @@ static hm_status check_words(const struct hm_log_header *header, struct hm_error
     const char *proposal = header->proposal ? header->proposal : "none", *score = header->score;
     size_t ignored;
     bool known = false, proposed = false;
-    for (size_t i = 0; i < sizeof selections / sizeof *selections; i++) known = known || strcmp(selection, selections[i]) == 0;
-    for (size_t i = 0; i < sizeof proposals / sizeof *proposals; i++) proposed = proposed || strcmp(proposal, proposals[i]) == 0;
+    for (size_t i = 0; i < sizeof selections / sizeof *selections; i++)
+        known = known || strcmp(selection, selections[i]) == 0;
+    for (size_t i = 0; i < sizeof proposals / sizeof *proposals; i++)
+        proposed = proposed || strcmp(proposal, proposals[i]) == 0;
     if (!known)
-        return hm_fail(err, HM_USAGE, "log header: selection: expected draft, root, root-draw, pearl or covering, found %.100s",
+        return hm_fail(err, HM_USAGE,
+                       "log header: selection: expected draft, root, root-draw, pearl or covering, found %.100s",
                        selection);
     if (!proposed || header->proposal_iid != (strcmp(proposal, "iid") == 0))
         return hm_fail(err, HM_USAGE, "log header: proposal: expected %s, found %.100s",
                        header->proposal_iid ? "iid" : "topk or none", proposal);
     if (score && !counts(score, "top:", &ignored) && !counts(score, "frontier:", &ignored) &&
         strcmp(score, "frontier:all") != 0)
-        return hm_fail(err, HM_USAGE, "log header: score: expected top:M, frontier:E or frontier:all, found %.100s", score);
+        return hm_fail(err, HM_USAGE, "log header: score: expected top:M, frontier:E or frontier:all, found %.100s",
+                       score);
     return HM_OK;
 }
 
@@ -92,14 +97,16 @@ static hm_status check_acceptance(const struct hm_log_header *header, struct hm_
     if (stochastic && (header->top_k != 0 || (header->top_p && mpq_cmp_ui(header->top_p->value, 1, 1) < 0)))
         return hm_fail(err, HM_USAGE, "log header: standard and nucleus: expected neither top-k nor top-p");
     if (header->proposal_iid && (!stochastic || !header->draft))
-        return hm_fail(err, HM_USAGE, "log header: proposal iid: expected a draft model and acceptance standard or nucleus");
+        return hm_fail(err, HM_USAGE,
+                       "log header: proposal iid: expected a draft model and acceptance standard or nucleus");
     hm_status rc = check_words(header, err);
     if (!rc) rc = hm_stamp_traversal(header->traversal, &cap, &leaf_stop, err);
     if (rc) return rc;
     bool plain = (!header->selection || strcmp(header->selection, "draft") == 0) && !header->score && !leaf_stop;
     if (acceptance != HM_STAMP_MATCH && !plain)
-        return hm_fail(err, HM_USAGE,
-                       "log header: expected selection draft, no score, and exhaustive or cap:N where acceptance is not match");
+        return hm_fail(
+            err, HM_USAGE,
+            "log header: expected selection draft, no score, and exhaustive or cap:N where acceptance is not match");
     if (header->selection && strcmp(header->selection, "covering") == 0 && !leaf_stop)
         return hm_fail(err, HM_USAGE, "log header: selection covering: expected leaf-stop, found %.100s",
                        header->traversal ? header->traversal : "exhaustive");

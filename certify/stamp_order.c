@@ -38,7 +38,8 @@ static hm_status check_current(const struct hm_stamp_order *order, const char *w
 }
 
 // Nodes only scored come last; where the first token was drawn before, node 1 carries it and is the root's only child.
-static hm_status check_tree(const struct hm_log_round *round, const struct hm_stamp_config *config, struct hm_error *err)
+static hm_status check_tree(const struct hm_log_round *round, const struct hm_stamp_config *config,
+                            struct hm_error *err)
 {
     if (round->scored >= round->nodes || (round->scored && !config->scores))
         return hm_fail(err, HM_USAGE, "round: scored: expected %s of %zu nodes, found %zu",
@@ -46,12 +47,14 @@ static hm_status check_tree(const struct hm_log_round *round, const struct hm_st
     bool must = config->draws_first == HM_STAMP_FIRST_ALWAYS;
     bool may = must || (config->draws_first == HM_STAMP_FIRST_SOMETIMES && round->round > 0);
     if (round->first_drawn ? !may : must)
-        return hm_fail(err, HM_USAGE, "round: first: expected %s token drawn before the tree was chosen", must ? "a" : "no");
+        return hm_fail(err, HM_USAGE, "round: first: expected %s token drawn before the tree was chosen",
+                       must ? "a" : "no");
     size_t verified = round->nodes - round->scored, children = 0;
     if (!round->first_drawn) return HM_OK;
     for (size_t i = 1; i < verified; i++) children += round->parent[i] == 0;
     if (children != 1 || round->token[1] != round->first)
-        return hm_fail(err, HM_USAGE, "round: first: expected token %" PRId32 " in node 1, the root's only child", round->first);
+        return hm_fail(err, HM_USAGE, "round: first: expected token %" PRId32 " in node 1, the root's only child",
+                       round->first);
     return HM_OK;
 }
 
@@ -112,17 +115,20 @@ static hm_status check_charge(const struct hm_stamp_order *order, const struct h
     bool looks = step->round >= 0 && step->child_count > 0 && !step->capped;
     if (config->budget_kind == HM_LOG_NO_BUDGET || !step->charged) {
         if (config->budget_kind == HM_LOG_TV_BUDGET && looks)
-            return hm_fail(err, HM_USAGE, "step %" PRIu32 ": expected a charge, as there are children to look at", step->t);
+            return hm_fail(err, HM_USAGE, "step %" PRIu32 ": expected a charge, as there are children to look at",
+                           step->t);
         if (!step->charged && !step->relaxed && step->spent == order->spent) return HM_OK;
-        return hm_fail(err, HM_USAGE, "step %" PRIu32 ": expected no charge and %a spent, found %a", step->t, order->spent,
-                       step->spent);
+        return hm_fail(err, HM_USAGE, "step %" PRIu32 ": expected no charge and %a spent, found %a", step->t,
+                       order->spent, step->spent);
     }
     if (!looks) return hm_fail(err, HM_USAGE, "step %" PRIu32 ": charge: there is no child to look at", step->t);
     if (!(step->charge.lo >= 0) || !(step->charge.hi >= step->charge.lo))
-        return hm_fail(err, HM_RANGE, "step %" PRIu32 ": charge: expected an enclosure of a number >= 0, found [%a, %a]",
-                       step->t, step->charge.lo, step->charge.hi);
+        return hm_fail(err, HM_RANGE,
+                       "step %" PRIu32 ": charge: expected an enclosure of a number >= 0, found [%a, %a]", step->t,
+                       step->charge.lo, step->charge.hi);
     double least = step->relaxed ? order->spent + step->charge.hi : order->spent;
-    bool right = step->relaxed ? step->spent >= least && step->spent <= nextafter(least, INFINITY) : step->spent == least;
+    bool right =
+        step->relaxed ? step->spent >= least && step->spent <= nextafter(least, INFINITY) : step->spent == least;
     if (right) return HM_OK;
     return hm_fail(err, HM_USAGE, "step %" PRIu32 ": spent: expected %a, found %a", step->t, least, step->spent);
 }
@@ -150,7 +156,8 @@ hm_status hm_stamp_order_step(struct hm_stamp_order *order, const struct hm_log_
         rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": child: expected below %zu, found %" PRId64, step->t,
                      order->verified, step->child);
     if (!rc && step->round >= 0 && step->node >= order->verified)
-        rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": node: expected below %zu, found %zu", step->t, order->verified, step->node);
+        rc = hm_fail(err, HM_RANGE, "step %" PRIu32 ": node: expected below %zu, found %zu", step->t, order->verified,
+                     step->node);
     if (!rc) rc = check_charge(order, step, config, err);
     if (rc) return rc;
     order->t++;

@@ -10,14 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void hm_stamp_places(const struct hm_log_round *round, const struct hm_stamp_config *config, struct hm_stamp_place *place)
+void hm_stamp_places(const struct hm_log_round *round, const struct hm_stamp_config *config,
+                     struct hm_stamp_place *place)
 {
     size_t verified = round->nodes - round->scored;
     for (size_t i = 0; i < round->nodes; i++) {
         place[i] = (struct hm_stamp_place){.depth = i ? place[round->parent[i]].depth + 1 : 0};
         if (i == 0 || i >= verified) continue;
-        if (config->leaf_stop) place[round->parent[i]].counts = true; // of the root nobody asks
-        else place[i].counts = !config->cap || place[i].depth <= config->cap;
+        if (config->leaf_stop)
+            place[round->parent[i]].counts = true; // of the root nobody asks
+        else
+            place[i].counts = !config->cap || place[i].depth <= config->cap;
     }
 }
 
@@ -140,8 +143,10 @@ hm_status hm_stamp_round_line(struct hm_stamp_job *job, const struct hm_stamp_co
     if (round->scored) hm_line_format(line, ",\"scored\":%zu", round->scored);
     if (round->first_drawn) hm_line_format(line, ",\"first\":%" PRId32, round->first);
     hm_line_format(line, ",\"pool\":%zu,\"expected_accept\":", round->pool);
-    if (counted || job->row_of) hm_line_ival(line, expected);
-    else hm_line_bytes(line, "null", 4);
+    if (counted || job->row_of)
+        hm_line_ival(line, expected);
+    else
+        hm_line_bytes(line, "null", 4);
     hm_line_bytes(line, ",\"charges\":[],\"run\":{\"draft_seconds\":", 37);
     hm_line_seconds(line, round->draft_seconds);
     hm_line_bytes(line, ",\"verify_seconds\":", 18);

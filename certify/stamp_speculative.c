@@ -1,5 +1,5 @@
-// What a step says of how its token was accepted (docs/log.md, "step" and "The walk"): the law of the token under rules and
-// stochastic acceptance, how likely acceptance was, and what the fidelity budget was charged. See stamp_step.h.
+// What a step says of how its token was accepted (docs/log.md, "step" and "The walk"): the law of the token under rules
+// and stochastic acceptance, how likely acceptance was, and what the fidelity budget was charged. See stamp_step.h.
 #include "certify/stamp_step.h"
 
 #include "certify/sampling.h"
@@ -19,12 +19,14 @@ static bool looks(const struct hm_stamp_scene *s)
 // Is the relaxation in force: always, unless a budget forbids it.
 static bool in_force(const struct hm_stamp_scene *s)
 {
-    return s->config->acceptance == HM_STAMP_NUCLEUS && (s->config->budget_kind == HM_LOG_NO_BUDGET || s->step->relaxed);
+    return s->config->acceptance == HM_STAMP_NUCLEUS &&
+           (s->config->budget_kind == HM_LOG_NO_BUDGET || s->step->relaxed);
 }
 
 static hm_status law_of_children(struct hm_stamp_scene *s, size_t sure, struct hm_law *out)
 {
-    return hm_law_make(s->target, s->draft, s->config->proposal, s->step->children, s->step->child_count, sure, out, s->err);
+    return hm_law_make(s->target, s->draft, s->config->proposal, s->step->children, s->step->child_count, sure, out,
+                       s->err);
 }
 
 static hm_status add_accept(struct hm_stamp_scene *s, size_t sure, struct hm_law *out)
@@ -54,7 +56,8 @@ static void add_charge(struct hm_stamp_scene *s)
 hm_status hm_stamp_add_acceptance(struct hm_stamp_scene *s)
 {
     enum hm_verdict decided;
-    size_t sure = 0; // a membership that stays undecided counts as a rejection, so the certain ones are those accepted surely
+    size_t sure =
+        0; // a membership that stays undecided counts as a rejection, so the certain ones are those accepted surely
     hm_status rc = HM_OK;
     struct hm_law law = {{0, 1}, {0, 0}};
     bool nucleus = s->config->acceptance == HM_STAMP_NUCLEUS;
@@ -78,7 +81,8 @@ static hm_status law_under_rule(struct hm_stamp_scene *s, struct hm_ival *e, str
     if (step->source != HM_SOURCE_ACCEPTED) return HM_OK;
     struct hm_row *row = s->target;
     bool same = mpq_equal(s->config->temperature.value, s->config->certify_temperature.value);
-    hm_status rc = same ? HM_OK : hm_row_open(step->target_row, s->config->vocab, &s->config->temperature, &row, s->err);
+    hm_status rc =
+        same ? HM_OK : hm_row_open(step->target_row, s->config->vocab, &s->config->temperature, &row, s->err);
     if (rc) return rc;
     rc = hm_sampling_probability(row, step->support, &step->token, 1, ratio, s->err);
     if (!rc) rc = hm_sampling_complement(row, step->support, step->token, e, s->err);
@@ -102,7 +106,8 @@ hm_status hm_stamp_add_law_of_token(struct hm_stamp_scene *s)
 {
     struct hm_ival e = {0, 0}, ratio = {1, 1};
     if (s->kind != HM_STAMP_STEP || !s->config->has_rule || s->config->greedy) return HM_OK;
-    hm_status rc = s->config->acceptance == HM_STAMP_NUCLEUS ? law_under_nucleus(s, &e, &ratio) : law_under_rule(s, &e, &ratio);
+    hm_status rc =
+        s->config->acceptance == HM_STAMP_NUCLEUS ? law_under_nucleus(s, &e, &ratio) : law_under_rule(s, &e, &ratio);
     if (rc) return rc;
     hm_line_member(s->line, "e", e);
     hm_line_member(s->line, "ratio", ratio);

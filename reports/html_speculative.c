@@ -7,8 +7,8 @@ static void put_sum(struct hm_output *o, const char *name, const struct hm_sum *
     if (!sum->count) return;
     hm_putf(o, "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td>", name, hm_number_down(sum->lo, 6).text,
             hm_number_up(sum->hi, 6).text);
-    hm_putf(o, "<td><b>%s</b></td><td class=\"left wrap soft\">%s</td></tr>\n", hm_number_up(hm_sum_mean_upper(sum), 4).text,
-            how);
+    hm_putf(o, "<td><b>%s</b></td><td class=\"left wrap soft\">%s</td></tr>\n",
+            hm_number_up(hm_sum_mean_upper(sum), 4).text, how);
 }
 
 static void put_single(struct hm_output *o, const struct hm_report_speculative *s)
@@ -17,7 +17,8 @@ static void put_single(struct hm_output *o, const struct hm_report_speculative *
     hm_putf(o,
             "<h3>One draw, one number</h3><p class=\"note\">At the %s with a single draw the acceptance gained over "
             "standard, E<sub>N</sub>, and the total variation e that it costs are the same number, by identity. Its "
-            "three enclosures in the log, summed:</p>\n<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>sum</th><th>acceptance "
+            "three enclosures in the log, summed:</p>\n<div class=\"scroll\"><table "
+            "class=\"tight\"><thead><tr><th>sum</th><th>acceptance "
             "gained</th><th>E<sub>N</sub></th><th>e</th></tr></thead><tbody>\n<tr><th scope=\"row\">at least</th>",
             hm_number_of(s->single, "position").text);
     for (int i = 0; i < 3; i++) hm_putf(o, "<td>%s</td>", hm_number_down(sums[i]->lo, 9).text);
@@ -33,14 +34,18 @@ static void put_budget(struct hm_output *o, const struct hm_report *r)
     bool tv = h->budget_kind[0] == 't';
     hm_put(o, "<h3>Fidelity budget</h3><p class=\"note\">");
     if (tv)
-        hm_putf(o,
-                "Set before decoding, and kept on every path: the total variation between the law of a sequence and the "
-                "target\xe2\x80\x99s is at most the larger of the limit and R, the room that uniforms of 53 bits need (here at "
-                "most %s).",
-                hm_number_up(s->reserve, 3).text);
+        hm_putf(
+            o,
+            "Set before decoding, and kept on every path: the total variation between the law of a sequence and the "
+            "target\xe2\x80\x99s is at most the larger of the limit and R, the room that uniforms of 53 bits need "
+            "(here at "
+            "most %s).",
+            hm_number_up(s->reserve, 3).text);
     else
-        hm_put(o, "Set before decoding, and kept on every path: the regrets of a sequence\xe2\x80\x99s tokens sum to at most "
-                  "the limit, in nats.");
+        hm_put(
+            o,
+            "Set before decoding, and kept on every path: the regrets of a sequence\xe2\x80\x99s tokens sum to at most "
+            "the limit, in nats.");
     hm_put(o, "</p>\n<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Figure</th><th>value</th><th "
               "class=\"left\">how</th></tr></thead><tbody>\n<tr><th scope=\"row\">limit per sequence</th><td><b>");
     hm_put_html(o, h->budget_limit);
@@ -48,7 +53,8 @@ static void put_budget(struct hm_output *o, const struct hm_report *r)
             r->log_count > 1 ? "; of the first log with one" : "");
     if (s->budgets) {
         hm_putf(o,
-                "<tr><th scope=\"row\">spent, mean</th><td><b>%s</b></td><td class=\"left wrap soft\">charged in %s, at most"
+                "<tr><th scope=\"row\">spent, mean</th><td><b>%s</b></td><td class=\"left wrap soft\">charged in %s, "
+                "at most"
                 "</td></tr>\n",
                 hm_number_up(hm_speculative_spent_mean(s), 4).text, hm_number_of(s->budgets, "sequence").text);
         hm_putf(o,
@@ -57,7 +63,8 @@ static void put_budget(struct hm_output *o, const struct hm_report *r)
                 hm_number_up(s->spent_most, 4).text);
     }
     hm_putf(o,
-            "<tr><th scope=\"row\">relaxation in force</th><td><b>%s</b></td><td class=\"left wrap soft\">%s of %s where it "
+            "<tr><th scope=\"row\">relaxation in force</th><td><b>%s</b></td><td class=\"left wrap soft\">%s of %s "
+            "where it "
             "was asked for</td></tr>\n</tbody></table></div>\n",
             hm_number_percent(s->relaxed, s->charged).text, hm_number_count(s->relaxed).text,
             hm_number_of(s->charged, "position").text);
@@ -69,15 +76,19 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     const struct hm_record_header *h = &r->logs[0].header;
     hm_put(o, "<p class=\"note\">Children were proposals, accepted or not by coins (acceptance ");
     hm_put_html(o, h->acceptance);
-    hm_putf(o, "; %s). At %s the probability that one is accepted is in the log; a child was accepted at %s of them.</p>\n",
-            h->proposal && h->proposal[0] == 'i' ? "draws from the draft" : "the draft\xe2\x80\x99s likeliest, as point masses",
-            hm_number_of(s->positions, "position").text, hm_number_count(s->accepted).text);
-    hm_put(o, "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Sum over positions</th><th>at least</th><th>at "
-              "most</th><th>mean, at most</th><th class=\"left\">what it is</th></tr></thead><tbody>\n");
+    hm_putf(
+        o, "; %s). At %s the probability that one is accepted is in the log; a child was accepted at %s of them.</p>\n",
+        h->proposal && h->proposal[0] == 'i' ? "draws from the draft"
+                                             : "the draft\xe2\x80\x99s likeliest, as point masses",
+        hm_number_of(s->positions, "position").text, hm_number_count(s->accepted).text);
+    hm_put(o,
+           "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Sum over positions</th><th>at least</th><th>at "
+           "most</th><th>mean, at most</th><th class=\"left\">what it is</th></tr></thead><tbody>\n");
     put_sum(o, "acceptance", &s->accept, "probability that a child is accepted, under the rule in force");
     put_sum(o, "standard", &s->standard, "the same by standard speculative sampling");
     put_sum(o, "gained", &s->gain, "what the relaxation adds to it");
-    put_sum(o, "E<sub>N</sub>", &s->excess, "\xce\xa3 (q \xe2\x88\x92 p)<sup>+</sup> over the nucleus, where the relaxation was in force");
+    put_sum(o, "E<sub>N</sub>", &s->excess,
+            "\xce\xa3 (q \xe2\x88\x92 p)<sup>+</sup> over the nucleus, where the relaxation was in force");
     put_sum(o, "e", &s->e, "total variation between the token\xe2\x80\x99s law and the target\xe2\x80\x99s, there");
     hm_put(o, "</tbody></table></div>\n");
     if (!s->standard.count)
@@ -92,7 +103,8 @@ void hm_html_speculative(struct hm_output *o, const struct hm_report *r)
 {
     bool budget = hm_report_budget(r) != NULL, positions = r->speculative.positions > 0;
     if (!budget && !positions) return;
-    hm_putf(o, "<section id=\"speculative\"><h2>%s</h2>\n", positions ? "Speculative sampling" : "Relaxation within a budget");
+    hm_putf(o, "<section id=\"speculative\"><h2>%s</h2>\n",
+            positions ? "Speculative sampling" : "Relaxation within a budget");
     if (positions) put_acceptance(o, r);
     if (budget) put_budget(o, r);
     hm_put(o, "</section>\n");

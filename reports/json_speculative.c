@@ -19,8 +19,8 @@ static void put_budget(struct hm_output *o, const struct hm_report *r)
     hm_putf(o, "\"fidelity_budget\":{\"kind\":\"%s\",\"limit\":", h->budget_kind);
     hm_put_json(o, h->budget_limit);
     hm_putf(o, ",\"sequences\":%llu,\"spent_sum_upper\":%s,\"spent_max_upper\":%s,\"asked\":%llu,\"in_force\":%llu,",
-            count(s->budgets), hm_number_json_up(s->spent).text, hm_number_json_up(s->spent_most).text, count(s->charged),
-            count(s->relaxed));
+            count(s->budgets), hm_number_json_up(s->spent).text, hm_number_json_up(s->spent_most).text,
+            count(s->charged), count(s->relaxed));
     hm_putf(o, "\"reserve_upper\":%s}", h->budget_kind[0] == 't' ? hm_number_json_up(s->reserve).text : "null");
 }
 

@@ -28,10 +28,11 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     if (!s->standard.count) hm_put(o, "\nNothing was relaxed: every token has the target's law.\n");
     hm_put(o, "\n");
     if (!s->single) return;
-    hm_putf(o,
-            "At the %s with one draw the acceptance gained, E_N and e are one\nnumber by identity; its three enclosures in "
-            "the log, summed:\n\n| | acceptance gained | E_N | e |\n|---|---:|---:|---:|\n",
-            hm_number_of(s->single, "position").text);
+    hm_putf(
+        o,
+        "At the %s with one draw the acceptance gained, E_N and e are one\nnumber by identity; its three enclosures in "
+        "the log, summed:\n\n| | acceptance gained | E_N | e |\n|---|---:|---:|---:|\n",
+        hm_number_of(s->single, "position").text);
     hm_putf(o, "| at least | %s | %s | %s |\n", hm_number_down(s->single_gain.lo, 9).text,
             hm_number_down(s->single_excess.lo, 9).text, hm_number_down(s->single_e.lo, 9).text);
     hm_putf(o, "| at most | %s | %s | %s |\n\n", hm_number_up(s->single_gain.hi, 9).text,
@@ -56,7 +57,8 @@ static void put_budget(struct hm_output *o, const struct hm_report *r)
             hm_number_of(s->charged, "position").text, hm_number_percent(s->relaxed, s->charged).text);
     if (tv)
         hm_putf(o,
-                "On every path the total variation between the law of a sequence and the\ntarget's is at most the larger of "
+                "On every path the total variation between the law of a sequence and the\ntarget's is at most the "
+                "larger of "
                 "the limit and R, the room that uniforms\nof 53 bits need (here at most %s).\n\n",
                 hm_number_up(s->reserve, 3).text);
     else

@@ -47,7 +47,7 @@ static struct found count(const char *name, struct hm_record_header *header)
     snprintf(path, sizeof path, "tests/data/logs/good/%s.jsonl", name);
     if (hm_log_reader_open(path, &reader, &err)) fail_msg("%s", err.message);
     *header = *hm_log_reader_header(reader);
-    const char **kept[] = {&header->acceptance, &header->proposal,  &header->selection, &header->traversal,
+    const char **kept[] = {&header->acceptance, &header->proposal,    &header->selection,   &header->traversal,
                            &header->score,      &header->budget_kind, &header->budget_limit};
     for (size_t i = 0; i < COUNT(kept); i++)
         if (*kept[i]) {
@@ -116,21 +116,29 @@ static void selections(void **unused)
 static const struct {
     const char *log, *old, *new, *message;
 } WRONG[] = {
-    {"tv-budget", "\"kind\":\"tv\"", "\"kind\":\"time\"", "line 1: budget.kind: expected \"tv\" or \"regret\", found \"time\""},
-    {"tv-budget", "\"limit\":\"2/5\"", "\"limit\":\"-2/5\"", "line 1: budget.limit: expected a rational such as \"3/10\", not negative, found \"-2/5\""},
+    {"tv-budget", "\"kind\":\"tv\"", "\"kind\":\"time\"",
+     "line 1: budget.kind: expected \"tv\" or \"regret\", found \"time\""},
+    {"tv-budget", "\"limit\":\"2/5\"", "\"limit\":\"-2/5\"",
+     "line 1: budget.limit: expected a rational such as \"3/10\", not negative, found \"-2/5\""},
     {"tv-budget", "\"limit\":\"2/5\"", "\"limit\":0.4", "line 1: budget.limit: expected"},
     {"tv-budget", "\"budget\":{\"kind\":\"tv\",\"limit\":\"2/5\"}", "\"budget\":4", "line 1: budget: expected"},
     {"tv-budget", "\"proposal\":\"iid\"", "\"proposal\":\"beam\"", "line 1: proposal: expected"},
-    {"tv-budget", "\"spent\":\"0x0p+0\"", "\"spent\":\"-0x1p+0\"", "line 3: spent: expected a hexadecimal float of 0 or more"},
-    {"tv-budget", "\"spent\":\"0x0p+0\"", "\"spent\":\"inf\"", "line 3: spent: expected a hexadecimal float of 0 or more"},
-    {"tv-budget", "\"spent\":\"0x0p+0\"", "\"spend\":\"0x0p+0\"", "line 3: spent: expected a hexadecimal float of 0 or more, found nothing"},
+    {"tv-budget", "\"spent\":\"0x0p+0\"", "\"spent\":\"-0x1p+0\"",
+     "line 3: spent: expected a hexadecimal float of 0 or more"},
+    {"tv-budget", "\"spent\":\"0x0p+0\"", "\"spent\":\"inf\"",
+     "line 3: spent: expected a hexadecimal float of 0 or more"},
+    {"tv-budget", "\"spent\":\"0x0p+0\"", "\"spend\":\"0x0p+0\"",
+     "line 3: spent: expected a hexadecimal float of 0 or more, found nothing"},
     {"tv-budget", "\"relaxed\":false,", "", "line 5: relaxed: expected"},
     {"tv-budget", "\"relaxed\":false,", "\"relaxed\":0,", "line 5: relaxed: expected"},
-    {"tv-budget", "\"charge\":[", "\"charged\":[", "line 5: charge: expected `charge` and `relaxed` together, found one of them"},
+    {"tv-budget", "\"charge\":[", "\"charged\":[",
+     "line 5: charge: expected `charge` and `relaxed` together, found one of them"},
     {"tv-budget", "\"accept\":[\"", "\"accept\":[1,\"", "line 5: accept: expected"},
     {"pearl", "\"selection\":\"pearl\"", "\"selection\":\"perl\"", "line 1: decoder.selection: expected \"draft\""},
-    {"pearl", "\"traversal\":\"exhaustive\"", "\"traversal\":\"cap:0\"", "line 1: decoder.traversal: expected \"exhaustive\""},
-    {"pearl", "\"traversal\":\"exhaustive\"", "\"traversal\":\"cap:1e3\"", "line 1: decoder.traversal: expected \"exhaustive\""},
+    {"pearl", "\"traversal\":\"exhaustive\"", "\"traversal\":\"cap:0\"",
+     "line 1: decoder.traversal: expected \"exhaustive\""},
+    {"pearl", "\"traversal\":\"exhaustive\"", "\"traversal\":\"cap:1e3\"",
+     "line 1: decoder.traversal: expected \"exhaustive\""},
     {"pearl", "\"score\":\"frontier:2\"", "\"score\":\"frontier:\"", "line 1: decoder.score: expected \"top:M\""},
     {"pearl", ",\"score\":\"frontier:2\"", "", "line 4: scored: expected"},
     {"pearl", "\"scored\":2", "\"scored\":5", "line 4: scored: expected"},
@@ -159,7 +167,8 @@ static void what_is_wrong_is_named(void **unused)
         hm_status rc = hm_log_reader_open(path, &reader, &err);
         while (!rc && r.kind != HM_RECORD_NONE) rc = hm_log_reader_next(reader, &r, &err);
         assert_int_equal(rc, HM_FORMAT);
-        if (!strstr(err.message, WRONG[i].message)) fail_msg("expected \"%s\", found \"%s\"", WRONG[i].message, err.message);
+        if (!strstr(err.message, WRONG[i].message))
+            fail_msg("expected \"%s\", found \"%s\"", WRONG[i].message, err.message);
         hm_log_reader_close(reader);
         free(text);
         close(file);

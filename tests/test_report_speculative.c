@@ -96,24 +96,33 @@ static const char *const nothing[] = {NULL};
 static void pages_speak_of_it(void **unused)
 {
     (void)unused;
-    says("standard", HTML, LIST("<section id=\"speculative\">", "Nothing was relaxed: every token has", "total variation 0."),
+    says("standard", HTML,
+         LIST("<section id=\"speculative\">", "Nothing was relaxed: every token has", "total variation 0."),
          LIST("E<sub>N</sub></td>", "Fidelity budget</h3>", "(match)", "<code>match</code>"));
-    says("nucleus-one", HTML, LIST("One draw, one number", "At the 7 positions with a single draw", "Whole sequences"), nothing);
+    says("nucleus-one", HTML, LIST("One draw, one number", "At the 7 positions with a single draw", "Whole sequences"),
+         nothing);
     says("nucleus", HTML, LIST("likeliest, as point masses", "href=\"#speculative\""), LIST("One draw, one number"));
     says("tv-budget", HTML, LIST("Fidelity budget</h3>", "<b>2/5</b>", "7 of 16 positions", "tv, limit 2/5"), nothing);
     says("regret-budget", HTML, LIST("Relaxation within a budget", "nats of regret"), LIST("<h2>Speculative"));
-    says("pearl", HTML, LIST("first token drawn", "only scored per round", "after which the next context", "frontier:2"), LIST("id=\"speculative\""));
+    says("pearl", HTML,
+         LIST("first token drawn", "only scored per round", "after which the next context", "frontier:2"),
+         LIST("id=\"speculative\""));
     says("greedy", HTML, LIST("nothing further"), LIST("id=\"speculative\"", "the next context", "first token drawn"));
 }
 
 static void tables_speak_of_it(void **unused)
 {
     (void)unused;
-    says("standard", MARKDOWN, LIST("### Speculative sampling", "| acceptance |", "Nothing was relaxed"), LIST("| E_N"));
-    says("nucleus-one", MARKDOWN, LIST("| acceptance gained | 1.09747 | 1.09748 |", "At the 7 positions with one draw"), nothing);
-    says("tv-budget", MARKDOWN, LIST("| limit per sequence, total variation | 2/5 |", "| fidelity budget | tv, limit 2/5 |"), nothing);
-    says("regret-budget", MARKDOWN, LIST("regrets of a sequence's tokens sum to at most the limit"), LIST("### Speculative"));
-    says("covering", MARKDOWN, LIST("First token drawn before the tree was chosen: 2 of 6 rounds.", "Next context the address"), nothing);
+    says("standard", MARKDOWN, LIST("### Speculative sampling", "| acceptance |", "Nothing was relaxed"),
+         LIST("| E_N"));
+    says("nucleus-one", MARKDOWN, LIST("| acceptance gained | 1.09747 | 1.09748 |", "At the 7 positions with one draw"),
+         nothing);
+    says("tv-budget", MARKDOWN,
+         LIST("| limit per sequence, total variation | 2/5 |", "| fidelity budget | tv, limit 2/5 |"), nothing);
+    says("regret-budget", MARKDOWN, LIST("regrets of a sequence's tokens sum to at most the limit"),
+         LIST("### Speculative"));
+    says("covering", MARKDOWN,
+         LIST("First token drawn before the tree was chosen: 2 of 6 rounds.", "Next context the address"), nothing);
     says("greedy", MARKDOWN, LIST("### Acceptance"), LIST("### Speculative", "Next context", "### Fidelity"));
 }
 
@@ -137,18 +146,25 @@ static void tables_are_narrow(void **unused)
 static void figures_for_machines(void **unused)
 {
     (void)unused;
-    says("tv-budget", JSON, LIST("\"speculative\":{\"positions\":16,\"accepted\":11,\"in_force\":7,",
-                                 "\"fidelity_budget\":{\"kind\":\"tv\",\"limit\":\"2/5\",\"sequences\":2,", "\"asked\":16,\"in_force\":7,"),
+    says("tv-budget", JSON,
+         LIST("\"speculative\":{\"positions\":16,\"accepted\":11,\"in_force\":7,",
+              "\"fidelity_budget\":{\"kind\":\"tv\",\"limit\":\"2/5\",\"sequences\":2,",
+              "\"asked\":16,\"in_force\":7,"),
          nothing);
-    says("regret-budget", JSON, LIST("\"speculative\":null,", "\"kind\":\"regret\",\"limit\":\"1/2\"", "\"reserve_upper\":null"), nothing);
-    says("pearl", JSON, LIST("\"rounds_first_drawn\":3,\"scored_nodes\":6,\"rounds_scored\":3,", "\"score\":\"frontier:2\"", "\"fidelity_budget\":null"), nothing);
+    says("regret-budget", JSON,
+         LIST("\"speculative\":null,", "\"kind\":\"regret\",\"limit\":\"1/2\"", "\"reserve_upper\":null"), nothing);
+    says("pearl", JSON,
+         LIST("\"rounds_first_drawn\":3,\"scored_nodes\":6,\"rounds_scored\":3,", "\"score\":\"frontier:2\"",
+              "\"fidelity_budget\":null"),
+         nothing);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(positions),          cmocka_unit_test(reserve),           cmocka_unit_test(pages_speak_of_it),
-        cmocka_unit_test(tables_speak_of_it), cmocka_unit_test(tables_are_narrow), cmocka_unit_test(figures_for_machines),
+        cmocka_unit_test(positions),         cmocka_unit_test(reserve),
+        cmocka_unit_test(pages_speak_of_it), cmocka_unit_test(tables_speak_of_it),
+        cmocka_unit_test(tables_are_narrow), cmocka_unit_test(figures_for_machines),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -42,8 +42,10 @@ static void check_twice(const char *expected, int exit_code)
 static void prove(const struct decode *decode)
 {
     log_run(decode, &(struct hm_stamp_options){.path = log_path, .keep_rows = true, .threads = 2}, NULL);
-    if (test_count(0, 0, 1)) check_twice("PROVED ", 0);
-    else check_as("PROVED ", 0);
+    if (test_count(0, 0, 1))
+        check_twice("PROVED ", 0);
+    else
+        check_as("PROVED ", 0);
 }
 
 static void prove_twice(const struct decode *decode)
@@ -68,10 +70,10 @@ static void the_rich_decode(void **unused)
 static void every_rule(void **unused)
 {
     (void)unused;
-    static const char *const rules[] = {"greedy",      "additive:1/10",      "additive:0",        "multiplicative:0.3",
-                                        "topm:4",      "entropy:0.09,0.3",   "nucleus:0.9",       "nucleus:1",
-                                        "topk-delta:5,0.2", "multiplicative:1",   "topk-ratio:4,0.3",  "absolute:0.05",
-                                        "regret:2"};
+    static const char *const rules[] = {
+        "greedy",           "additive:1/10", "additive:0", "multiplicative:0.3", "topm:4",
+        "entropy:0.09,0.3", "nucleus:0.9",   "nucleus:1",  "topk-delta:5,0.2",   "multiplicative:1",
+        "topk-ratio:4,0.3", "absolute:0.05", "regret:2"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         for (uint64_t seed = 1; seed <= 2; seed++) {
             struct decode decode = decode_plain;
@@ -156,8 +158,10 @@ static void speculative_sampling(void **unused)
         decode.vocab = 9 + i % 7;
         decode.tokens = 8;
         decode.seed = 2000 + base + i;
-        if (i % 4 == 0) prove_twice(&decode);
-        else prove(&decode);
+        if (i % 4 == 0)
+            prove_twice(&decode);
+        else
+            prove(&decode);
     }
 }
 
@@ -182,8 +186,10 @@ static void fidelity_budgets(void **unused)
         decode.tokens = 10;
         decode.all_nodes = i % 4 == 0;
         decode.seed = 4000 + base + i;
-        if (i % 4 == 0) prove_twice(&decode);
-        else prove(&decode);
+        if (i % 4 == 0)
+            prove_twice(&decode);
+        else
+            prove(&decode);
     }
 }
 
@@ -205,8 +211,10 @@ static void selections(void **unused)
         decode.vocab = 8 + i % 4;
         decode.tokens = 10;
         decode.seed = 6000 + base + i;
-        if (i % 4 == 0) prove_twice(&decode);
-        else prove(&decode);
+        if (i % 4 == 0)
+            prove_twice(&decode);
+        else
+            prove(&decode);
     }
 }
 
@@ -250,11 +258,16 @@ static void logs_that_stop_early(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plain_decode),        cmocka_unit_test(the_rich_decode),
-        cmocka_unit_test(every_rule),              cmocka_unit_test(processors_and_temperatures),
-        cmocka_unit_test(laws_and_expectations),   cmocka_unit_test(speculative_sampling),
-        cmocka_unit_test(fidelity_budgets),        cmocka_unit_test(selections),
-        cmocka_unit_test(no_draft_model),          cmocka_unit_test(rows_that_are_absent),
+        cmocka_unit_test(the_plain_decode),
+        cmocka_unit_test(the_rich_decode),
+        cmocka_unit_test(every_rule),
+        cmocka_unit_test(processors_and_temperatures),
+        cmocka_unit_test(laws_and_expectations),
+        cmocka_unit_test(speculative_sampling),
+        cmocka_unit_test(fidelity_budgets),
+        cmocka_unit_test(selections),
+        cmocka_unit_test(no_draft_model),
+        cmocka_unit_test(rows_that_are_absent),
         cmocka_unit_test(logs_that_stop_early),
     };
     return cmocka_run_group_tests(tests, log_set_up, log_tear_down);

@@ -50,16 +50,36 @@ static hm_status open_as(const struct setting *x, struct words *w, const struct 
     parse(x->limit ? x->limit : "1", &w->limit);
     assert_int_equal(hm_rule_parse("nucleus:1/2", &w->claimed, NULL), HM_OK);
     if (w->has_rule) assert_int_equal(hm_rule_parse(x->acceptance, &w->rule, NULL), HM_OK);
-    const struct hm_log_header header = {
-        .rules = &w->claimed, .rule_count = 1, .m = (uint32_t[]){x->audit ? 1 : HM_M_TREE}, .m_count = 1, .audit = x->audit,
-        .acceptance = w->has_rule ? &w->rule : NULL, .standard = x->both || (x->acceptance && !w->has_rule),
-        .proposal_iid = x->iid, .budget_kind = x->budget, .budget_limit = x->budget ? &w->limit : NULL,
-        .temperature = &w->temperature, .certify_temperature = &w->certify, .top_k = x->top_k,
-        .top_p = x->top_p ? &w->top_p : NULL, .target = &model, .draft = x->no_draft ? NULL : &model,
-        .tokenizer_sha256 = "", .drafter = "standalone", .width = 2, .depth = 1, .budget = 2,
-        .selection = x->selection ? x->selection : "draft", .traversal = x->traversal ? x->traversal : "exhaustive",
-        .score = x->score, .proposal = x->proposal ? x->proposal : x->iid ? "iid" : "topk", .weights_dtype = "F32",
-        .backend = "none", .row_source = "x"};
+    const struct hm_log_header header = {.rules = &w->claimed,
+                                         .rule_count = 1,
+                                         .m = (uint32_t[]){x->audit ? 1 : HM_M_TREE},
+                                         .m_count = 1,
+                                         .audit = x->audit,
+                                         .acceptance = w->has_rule ? &w->rule : NULL,
+                                         .standard = x->both || (x->acceptance && !w->has_rule),
+                                         .proposal_iid = x->iid,
+                                         .budget_kind = x->budget,
+                                         .budget_limit = x->budget ? &w->limit : NULL,
+                                         .temperature = &w->temperature,
+                                         .certify_temperature = &w->certify,
+                                         .top_k = x->top_k,
+                                         .top_p = x->top_p ? &w->top_p : NULL,
+                                         .target = &model,
+                                         .draft = x->no_draft ? NULL : &model,
+                                         .tokenizer_sha256 = "",
+                                         .drafter = "standalone",
+                                         .width = 2,
+                                         .depth = 1,
+                                         .budget = 2,
+                                         .selection = x->selection ? x->selection : "draft",
+                                         .traversal = x->traversal ? x->traversal : "exhaustive",
+                                         .score = x->score,
+                                         .proposal = x->proposal ? x->proposal
+                                                     : x->iid    ? "iid"
+                                                                 : "topk",
+                                         .weights_dtype = "F32",
+                                         .backend = "none",
+                                         .row_source = "x"};
     return hm_stamper_open(options, &header, out, err);
 }
 
@@ -92,7 +112,8 @@ static void headers_that_make_no_sense(void **unused)
         {{.acceptance = "standard", .top_k = 3}, "standard and nucleus: expected neither top-k nor top-p"},
         {{.acceptance = "nucleus:1", .top_p = "9/10"}, "standard and nucleus: expected neither top-k nor top-p"},
         {{.iid = true}, "proposal iid: expected a draft model and acceptance standard or nucleus"},
-        {{.acceptance = "greedy", .iid = true}, "proposal iid: expected a draft model and acceptance standard or nucleus"},
+        {{.acceptance = "greedy", .iid = true},
+         "proposal iid: expected a draft model and acceptance standard or nucleus"},
         {{.acceptance = "standard", .iid = true, .no_draft = true},
          "proposal iid: expected a draft model and acceptance standard or nucleus"},
         {{.acceptance = "standard", .proposal = "iid"}, "proposal: expected topk or none, found iid"},
@@ -101,18 +122,25 @@ static void headers_that_make_no_sense(void **unused)
         {{.selection = "best"}, "selection: expected draft, root, root-draw, pearl or covering, found best"},
         {{.traversal = "cap:0"}, "traversal: expected exhaustive, cap:N or leaf-stop, found cap:0"},
         {{.traversal = "cap:2x"}, "traversal: expected exhaustive, cap:N or leaf-stop, found cap:2x"},
-        {{.traversal = "cap:99999999999999999999"}, "traversal: expected exhaustive, cap:N or leaf-stop, found cap:9999"},
+        {{.traversal = "cap:99999999999999999999"},
+         "traversal: expected exhaustive, cap:N or leaf-stop, found cap:9999"},
         {{.score = "top:"}, "score: expected top:M, frontier:E or frontier:all, found top:"},
-        {{.acceptance = "greedy", .traversal = "leaf-stop"}, "expected selection draft, no score, and exhaustive or cap:N"},
-        {{.acceptance = "standard", .selection = "pearl"}, "expected selection draft, no score, and exhaustive or cap:N"},
-        {{.acceptance = "nucleus:1/2", .score = "top:9"}, "expected selection draft, no score, and exhaustive or cap:N"},
+        {{.acceptance = "greedy", .traversal = "leaf-stop"},
+         "expected selection draft, no score, and exhaustive or cap:N"},
+        {{.acceptance = "standard", .selection = "pearl"},
+         "expected selection draft, no score, and exhaustive or cap:N"},
+        {{.acceptance = "nucleus:1/2", .score = "top:9"},
+         "expected selection draft, no score, and exhaustive or cap:N"},
         {{.selection = "covering"}, "selection covering: expected leaf-stop, found exhaustive"},
         {{.budget = HM_LOG_TV_BUDGET}, "budget of total variation: expected acceptance nucleus"},
-        {{.acceptance = "standard", .budget = HM_LOG_TV_BUDGET}, "budget of total variation: expected acceptance nucleus"},
-        {{.acceptance = "nucleus:1/2", .budget = HM_LOG_REGRET_BUDGET}, "budget of regret: expected a deterministic rule"},
+        {{.acceptance = "standard", .budget = HM_LOG_TV_BUDGET},
+         "budget of total variation: expected acceptance nucleus"},
+        {{.acceptance = "nucleus:1/2", .budget = HM_LOG_REGRET_BUDGET},
+         "budget of regret: expected a deterministic rule"},
         {{.acceptance = "greedy", .budget = HM_LOG_REGRET_BUDGET}, "budget of regret: expected a deterministic rule"},
         {{.acceptance = "nucleus:1/2", .budget = HM_LOG_TV_BUDGET, .limit = "-1"}, "budget: expected a limit >= 0"},
-        {{.audit = true, .temperature = "0", .iid = true}, "audit: expected no budget, and no proposals that are draws"},
+        {{.audit = true, .temperature = "0", .iid = true},
+         "audit: expected no budget, and no proposals that are draws"},
         {{.audit = true, .temperature = "0", .acceptance = "standard"}, "audit: expected acceptance match"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -126,7 +154,8 @@ static void headers_that_make_no_sense(void **unused)
         if (!rc) assert_int_equal(hm_stamper_close(s, NULL, &err), HM_OK);
         if (wanted && !rc) fail_msg("case %zu: expected \"%s\"", i, wanted);
         if (wanted) assert_int_equal(rc, HM_USAGE);
-        if (wanted && strncmp(err.message, "log header: ", 12) == 0 && strncmp(err.message + 12, wanted, strlen(wanted)) == 0)
+        if (wanted && strncmp(err.message, "log header: ", 12) == 0 &&
+            strncmp(err.message + 12, wanted, strlen(wanted)) == 0)
             wanted = NULL;
         if (wanted) fail_msg("case %zu: expected \"%s\", found \"%s\"", i, wanted, err.message);
         clear(&w);
@@ -135,8 +164,8 @@ static void headers_that_make_no_sense(void **unused)
 
 // ---- figures
 
-static const char *const KEYS[] = {"standard_accept", "nucleus_excess", "accept", "accept_standard",
-                                   "charge",          "e",              "ratio",  "regret"};
+static const char *const KEYS[] = {"standard_accept", "nucleus_excess", "accept", "accept_standard", "charge", "e",
+                                   "ratio",           "regret"};
 enum { STANDARD, EXCESS, ACCEPT, ACCEPT_STANDARD, CHARGE, E, RATIO, REGRET };
 
 struct heard {
@@ -172,8 +201,8 @@ static const struct hm_log_step first = {
     .round = -1, .child = -1, .token = 2, .support = VOCAB, .target_row = p_row, .draft_why = "prefill"};
 
 // One round: the root's children are proposals, `token` is emitted at it.
-static void run(const struct setting *x, const int32_t *children, size_t count, int32_t token, const struct hm_log_step *more,
-                struct heard *h)
+static void run(const struct setting *x, const int32_t *children, size_t count, int32_t token,
+                const struct hm_log_step *more, struct heard *h)
 {
     const struct hm_stamp_options options = {.line = listen, .line_user = h};
     const int32_t parent[] = {-1, 0, 0};
@@ -235,7 +264,8 @@ static void standard_sampling(void **unused)
     run(&(struct setting){.acceptance = "standard", .no_draft = true}, late, 2, 0, NULL, &h);
     is(&h, ACCEPT, 0.5);
     lacks(&h, STANDARD);
-    run(&(struct setting){.acceptance = "standard", .traversal = "cap:1"}, late, 2, 3, &(struct hm_log_step){.capped = true}, &h);
+    run(&(struct setting){.acceptance = "standard", .traversal = "cap:1"}, late, 2, 3,
+        &(struct hm_log_step){.capped = true}, &h);
     lacks(&h, ACCEPT); // nobody looked
     is(&h, STANDARD, 0.5);
 }
@@ -258,7 +288,8 @@ static void nucleus_sampling(void **unused)
     is(&h, E, 0.5), is(&h, RATIO, 1.0 / 3);
     run(&topk, late, 1, 3, NULL, &h); // none in A
     is(&h, ACCEPT, 0.25), is(&h, ACCEPT_STANDARD, 0.25), is(&h, E, 0), is(&h, RATIO, 1);
-    run(&(struct setting){.acceptance = "nucleus:1/2", .traversal = "cap:1"}, late, 2, 0, &(struct hm_log_step){.capped = true}, &h);
+    run(&(struct setting){.acceptance = "nucleus:1/2", .traversal = "cap:1"}, late, 2, 0,
+        &(struct hm_log_step){.capped = true}, &h);
     lacks(&h, ACCEPT), is(&h, E, 0), is(&h, RATIO, 1), is(&h, EXCESS, 0.5);
 }
 
@@ -268,9 +299,12 @@ static void budgets(void **unused)
     struct heard h;
     const struct setting tv = {.acceptance = "nucleus:1/2", .budget = HM_LOG_TV_BUDGET, .limit = "9/10"};
     const struct hm_ival charge = {0.75, nextafter(0.75, 1)};
-    run(&tv, likeliest, 2, 0, &(struct hm_log_step){.charged = true, .relaxed = true, .charge = charge, .spent = charge.hi}, &h);
+    run(&tv, likeliest, 2, 0,
+        &(struct hm_log_step){.charged = true, .relaxed = true, .charge = charge, .spent = charge.hi}, &h);
     is(&h, CHARGE, 0.75), is(&h, E, 0.75), is(&h, RATIO, 0.25), is(&h, ACCEPT, 1);
-    assert_non_null(strstr(h.line, ",\"relaxed\":true,\"charge\":[\"0x1.8p-1\",\"0x1.8000000000001p-1\"],\"spent\":\"0x1.8000000000001p-1\""));
+    assert_non_null(strstr(
+        h.line,
+        ",\"relaxed\":true,\"charge\":[\"0x1.8p-1\",\"0x1.8000000000001p-1\"],\"spent\":\"0x1.8000000000001p-1\""));
     run(&tv, likeliest, 2, 0, &(struct hm_log_step){.charged = true, .charge = charge}, &h);
     is(&h, CHARGE, 0.75), is(&h, E, 0), is(&h, RATIO, 1), is(&h, ACCEPT, 0.5), is(&h, ACCEPT_STANDARD, 0.5);
     assert_non_null(strstr(h.line, ",\"relaxed\":false,"));
@@ -282,7 +316,8 @@ static void budgets(void **unused)
 
 // ---- order
 
-static void tries(const struct setting *x, const struct hm_log_round *round, const struct hm_log_step *step, const char *wanted)
+static void tries(const struct setting *x, const struct hm_log_round *round, const struct hm_log_step *step,
+                  const char *wanted)
 {
     const struct hm_stamp_options options = {.threads = 1};
     struct hm_error err = {.message = ""};
@@ -294,7 +329,8 @@ static void tries(const struct setting *x, const struct hm_log_round *round, con
     hm_status rc = hm_stamper_round(s, round, &err);
     if (!rc && step) rc = hm_stamper_step(s, step, &err);
     if (!rc) fail_msg("expected \"%s\"", wanted);
-    if (strncmp(err.message, wanted, strlen(wanted)) != 0) fail_msg("expected \"%s\", found \"%s\"", wanted, err.message);
+    if (strncmp(err.message, wanted, strlen(wanted)) != 0)
+        fail_msg("expected \"%s\", found \"%s\"", wanted, err.message);
     hm_stamper_close(s, NULL, NULL);
     clear(&w);
 }
@@ -307,26 +343,37 @@ static void trees_out_of_place(void **unused)
     struct hm_log_round round = {.t = 1, .nodes = 4, .parent = parent, .token = token, .logq = logq, .scored = 1};
     tries(&(struct setting){0}, &round, NULL, "round: scored: expected none of 4 nodes, found 1");
     round.scored = 4;
-    tries(&(struct setting){.score = "top:9"}, &round, NULL, "round: scored: expected fewer than all of 4 nodes, found 4");
+    tries(&(struct setting){.score = "top:9"}, &round, NULL,
+          "round: scored: expected fewer than all of 4 nodes, found 4");
     round.scored = 1;
-    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, NULL, "round: first: expected a token drawn");
+    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, NULL,
+          "round: first: expected a token drawn");
     round.first_drawn = true;
     tries(&(struct setting){.score = "top:9"}, &round, NULL, "round: first: expected no token drawn");
     tries(&(struct setting){.score = "top:9", .selection = "covering", .traversal = "leaf-stop"}, &round, NULL,
           "round: first: expected no token drawn"); // in the first round of a sequence
     round.first = 1;
-    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, NULL, "round: first: expected token 1 in node 1");
+    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, NULL,
+          "round: first: expected token 1 in node 1");
     round.first = 0;
     round.scored = 0;
-    tries(&(struct setting){.selection = "pearl"}, &round, NULL, "round: first: expected token 0 in node 1, the root's only child");
+    tries(&(struct setting){.selection = "pearl"}, &round, NULL,
+          "round: first: expected token 0 in node 1, the root's only child");
     round.scored = 1;
-    struct hm_log_step step = {.t = 1, .source = HM_SOURCE_ACCEPTED, .child = 3, .token = 3, .support = VOCAB,
-                               .target_row = p_row, .draft_why = "leaf"};
-    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, &step, "step 1: child: expected below 3, found 3");
+    struct hm_log_step step = {.t = 1,
+                               .source = HM_SOURCE_ACCEPTED,
+                               .child = 3,
+                               .token = 3,
+                               .support = VOCAB,
+                               .target_row = p_row,
+                               .draft_why = "leaf"};
+    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, &step,
+          "step 1: child: expected below 3, found 3");
     step.child = -1;
     step.node = 3;
     step.source = HM_SOURCE_CONTINUATION;
-    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, &step, "step 1: node: expected below 3, found 3");
+    tries(&(struct setting){.score = "top:9", .selection = "pearl"}, &round, &step,
+          "step 1: node: expected below 3, found 3");
 }
 
 static void charges_out_of_place(void **unused)
@@ -335,9 +382,17 @@ static void charges_out_of_place(void **unused)
     static const int32_t parent[] = {-1, 0}, token[] = {2, 0};
     static const float logq[] = {0, -1};
     const struct hm_log_round round = {.t = 1, .nodes = 2, .parent = parent, .token = token, .logq = logq};
-    const struct setting tv = {.acceptance = "nucleus:1/2", .budget = HM_LOG_TV_BUDGET}, none = {.acceptance = "nucleus:1/2"};
-    struct hm_log_step step = {.t = 1, .source = HM_SOURCE_ACCEPTED, .child = 1, .token = 0, .support = VOCAB, .children = token + 1,
-                               .child_count = 1, .target_row = p_row, .draft_row = q_row};
+    const struct setting tv = {.acceptance = "nucleus:1/2", .budget = HM_LOG_TV_BUDGET},
+                         none = {.acceptance = "nucleus:1/2"};
+    struct hm_log_step step = {.t = 1,
+                               .source = HM_SOURCE_ACCEPTED,
+                               .child = 1,
+                               .token = 0,
+                               .support = VOCAB,
+                               .children = token + 1,
+                               .child_count = 1,
+                               .target_row = p_row,
+                               .draft_row = q_row};
     tries(&tv, &round, &step, "step 1: expected a charge, as there are children to look at");
     step.charged = step.relaxed = true;
     step.charge = (struct hm_ival){0.5, 0.5};
@@ -360,8 +415,9 @@ static void charges_out_of_place(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_that_make_no_sense), cmocka_unit_test(standard_sampling), cmocka_unit_test(nucleus_sampling),
-        cmocka_unit_test(budgets),                    cmocka_unit_test(trees_out_of_place), cmocka_unit_test(charges_out_of_place),
+        cmocka_unit_test(headers_that_make_no_sense), cmocka_unit_test(standard_sampling),
+        cmocka_unit_test(nucleus_sampling),           cmocka_unit_test(budgets),
+        cmocka_unit_test(trees_out_of_place),         cmocka_unit_test(charges_out_of_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,8 @@ uint64_t fixture_follow(uint64_t context, int32_t token)
 }
 
 // Opens the draft's row at a node.
-static struct hm_row *draft_at(struct run *r, const struct tree *tree, size_t node, const struct hm_rational *temperature)
+static struct hm_row *draft_at(struct run *r, const struct tree *tree, size_t node,
+                               const struct hm_rational *temperature)
 {
     struct hm_row *row;
     fixture_rows(r, tree->context[node]);
@@ -61,7 +62,8 @@ static size_t add(struct tree *tree, size_t node, int32_t token, struct hm_row *
     return child;
 }
 
-// Every node from `from` on, down to the depth, proposes the first `width` tokens of its draft row, while the budget lasts.
+// Every node from `from` on, down to the depth, proposes the first `width` tokens of its draft row, while the budget
+// lasts.
 static void spread(struct run *r, struct tree *tree, size_t from, const struct hm_rational *temperature)
 {
     const struct decode *d = r->decode;
@@ -128,8 +130,10 @@ void fixture_grow(struct run *r, struct tree *tree)
         add(tree, 0, tree->first, row);
         hm_row_close(row);
     }
-    if (r->decode->iid) draw_children(r, tree);
-    else spread(r, tree, drawn ? 1 : 0, &one);
+    if (r->decode->iid)
+        draw_children(r, tree);
+    else
+        spread(r, tree, drawn ? 1 : 0, &one);
     score(r, tree, &one);
     hm_rational_clear(&one);
 }

@@ -1,4 +1,5 @@
-// What the parts of the synthetic decode share: its rows and trees (test_stamp_tree.c), its walk (test_stamp_fixture.c).
+// What the parts of the synthetic decode share: its rows and trees (test_stamp_tree.c), its walk
+// (test_stamp_fixture.c).
 #ifndef HM_TEST_STAMP_TREE_H
 #define HM_TEST_STAMP_TREE_H
 
@@ -6,8 +7,8 @@
 #include "tests/test_stamp_fixture.h"
 
 struct tree {
-    size_t nodes, scored;    // the last `scored` nodes are only scored
-    int32_t first;           // drawn before the tree was chosen, carried by node 1; -1: none
+    size_t nodes, scored; // the last `scored` nodes are only scored
+    int32_t first;        // drawn before the tree was chosen, carried by node 1; -1: none
     int32_t parent[FIXTURE_NODES], token[FIXTURE_NODES];
     size_t depth[FIXTURE_NODES];
     float logq[FIXTURE_NODES];
@@ -27,7 +28,7 @@ struct run {
     int32_t last;           // newest token
     size_t steps;           // over all sequences
     bool finished, abandoned;
-    bool covered;           // the newest context is that of a node of the last round
+    bool covered; // the newest context is that of a node of the last round
     enum hm_acceptance_kind kind;
     struct hm_budget budget;
     float target[FIXTURE_VOCAB], draft[FIXTURE_VOCAB];
