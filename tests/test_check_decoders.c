@@ -21,7 +21,7 @@ static size_t having(const struct test_log *log, const char *kind, const char *k
         if (strcmp(k->valuestring, kind) == 0 && (!key || cJSON_GetObjectItemCaseSensitive(log->line[i], key)))
             return i;
     }
-    fail_msg("%s: no %s has %s", log->name, kind, key);
+    fail_msg("%s: no %s has %s", log->name, kind, key ? key : "any field");
     return 0;
 }
 
@@ -272,6 +272,33 @@ static void a_limit_is_exact(void **state)
     }
 }
 
+// Where the relaxation is in force, e is the charge with the same two ends: another enclosure of the same number is
+// none. Both may have a lower end of their own, as only the upper one is spent.
+static void e_has_the_ends_of_its_charge(void **state)
+{
+    (void)state;
+    test_copy_rows();
+    for (int which = 0; which < 3; which++) { // e alone; the charge alone; both
+        struct test_log *log = test_log_read("tv-budget");
+        size_t line = 0;
+        double lower = 0;
+        for (; line < log->count && !(lower > 0); line++) {
+            const cJSON *charge = cJSON_GetObjectItemCaseSensitive(log->line[line], "charge");
+            if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(log->line[line], "relaxed"))) continue;
+            lower = strtod(cJSON_GetArrayItem(charge, 0)->valuestring, NULL);
+        }
+        assert_true(lower > 0);
+        for (int field = 0; field < 2; field++) {
+            char text[64];
+            if (which == !field) continue;
+            snprintf(text, sizeof text, "%a", nextafter(lower, 0));
+            cJSON *ends = cJSON_GetObjectItemCaseSensitive(log->line[line - 1], field ? "charge" : "e");
+            cJSON_ReplaceItemInArray(ends, 0, cJSON_CreateString(text));
+        }
+        judge(log, line - 1, which < 2, which < 2 ? "e: expected the charge [" : "PROVED", "ends of e");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +307,7 @@ int main(void)
         cmocka_unit_test(only_the_first_draw_has_children),
         cmocka_unit_test(a_limit_is_exact),
         cmocka_unit_test(budgets_without_rows),
+        cmocka_unit_test(e_has_the_ends_of_its_charge),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     test_drop_folder();

@@ -39,18 +39,14 @@ static void write_scene(const struct scene *scene, uint64_t from, enum lie lie, 
     fail_msg("no decode can be written");
 }
 
-static size_t left_open; // by the fast checker alone
-
-// What the naive checker says, which the fast one must say too if it can.
+// What the naive checker says, which the fast one must say too.
 static struct hm_simple_result judged(void)
 {
     struct hm_simple_result r;
     struct hm_check_result fast;
     hm_check_simple(test_path("scene.jsonl"), false, false, &r);
     hm_check_log(test_path("scene.jsonl"), NULL, &fast);
-    bool open = fast.kind == HM_CHECK_UNDECIDED && r.kind == HM_SIMPLE_PROVED, refuted = r.kind == HM_SIMPLE_REFUTED;
-    left_open += open;
-    if (!open && ((int)fast.kind != (int)r.kind || (!refuted && fast.claims != r.claims)))
+    if ((int)fast.kind != (int)r.kind || (r.kind != HM_SIMPLE_REFUTED && fast.claims != r.claims))
         fail_msg("naive: %s, fast: %s", r.message, fast.message);
     return r;
 }
@@ -154,7 +150,6 @@ int main(void)
                                        cmocka_unit_test(exact_limits), cmocka_unit_test(written_lies)};
     seed = test_seed("check_simple_walk");
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
-    printf("%zu logs left open by the fast checker alone\n", left_open);
     test_drop_folder();
     return rc;
 }

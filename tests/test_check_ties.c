@@ -1,5 +1,5 @@
-// Equalities that no precision tells: tails e^-10000 below equal tokens, and uniform rows, all small ones of them. Each
-// must be decided, and as long doubles say where those can.
+// Equalities that no precision tells: tails e^-10000 below equal tokens, uniform rows, and rows that are each other's
+// with tokens exchanged, all small ones of them. Each must be decided, and as long doubles say where those can.
 #include "certify/check/power.h"
 
 #include <math.h>
@@ -175,12 +175,81 @@ static void divergences_of_uniform_rows(void **state)
     ck_math_clear(&m);
 }
 
+// One proposal between rows of the same logits in another order, q's higher by a constant: e is 0 where q exceeds p at
+// no token of A, acceptance sure where at no other, and each is positive or less than 1 else. Where q's lowest logit is
+// a little lower still, every other token is likelier under q.
+static void expect_one_proposal(struct ck_math *m, const float q[VOCAB], double constant, bool lower)
+{
+    const struct ck_row *p = &m->row[0];
+    for (int level = m->first_level; level < 4; level++)
+        for (size_t k = 1; k < VOCAB; k++) {
+            const struct ck_ask ask = {.k = k, .m = 1, .token = p->order[0]};
+            bool above[2] = {false, false};
+            struct iv v[3];
+            iv_inits(v, 3, 256);
+            for (size_t j = 0; j < VOCAB; j++) {
+                double of_p = p->logit[p->order[j]], of_q = (double)q[p->order[j]] - constant;
+                above[j >= k] |= of_q > of_p || (lower && of_q == of_p && isfinite(of_q));
+            }
+            assert_true(ck_iid_e(m, level, &ask, &v[0]) && ck_iid_accept(m, level, &ask, &v[1]));
+            bool zero = mpfr_zero_p(v[0].hi) != 0, sure = mpfr_cmp_ui(v[1].lo, 1) == 0, one = zero;
+            bool told =
+                level == 0 || ((!above[0] || mpfr_sgn(v[0].lo) > 0) && (!above[1] || mpfr_cmp_ui(v[1].hi, 1) < 0));
+            if (zero) {
+                assert_true(ck_iid_ratio(m, level, &ask, &v[2]));
+                one = mpfr_cmp_ui(v[2].lo, 1) == 0 && mpfr_cmp_ui(v[2].hi, 1) == 0;
+            }
+            if (zero == above[0] || sure == above[1] || zero != one || !told)
+                fail_msg("level %d, k %zu: e %s, accept %s, ratio %s, expected %s, %s", level, k, zero ? "0" : "open",
+                         sure ? "1" : "open", one ? "1" : "open", above[0] ? "more" : "0", above[1] ? "less" : "1");
+            iv_clears(v, 3);
+        }
+}
+
+static void exchanged_tokens(void **state)
+{
+    (void)state;
+    static const float sets[][VOCAB] = {
+        {3, 2, 1, 0, -1, -2},      {2, 2, 1, 1, 0, 0},  {1.25f, 0.5f, 0.5f, -1, -INFINITY, -INFINITY},
+        {0x1p-70f, 0, 0, 0, 0, 0}, {5, 0, 0, 0, 0, -9},
+    };
+    struct ck_math m = {0};
+    size_t pairs = 0;
+    assert_true(ck_math_init(&m, VOCAB));
+    mpq_set_ui(m.inverse_claim, 10, 7);
+    for (size_t set = 0; set < sizeof sets / sizeof sets[0]; set++)
+        for (int code = 0; code < 720; code++, pairs++) {
+            const float constant = set == 3 ? 0 : 0.25f; // 2^-70 + 1/4 is no float
+            float q[VOCAB];
+            size_t lowest = 0;
+            memcpy(q, sets[set], sizeof q);
+            for (int j = 1, rest = code; j < VOCAB; rest /= ++j) {
+                float t = q[j];
+                q[j] = q[rest % (j + 1)];
+                q[rest % (j + 1)] = t;
+            }
+            for (size_t j = 0; j < VOCAB; j++) {
+                q[j] += constant;
+                if (isinf(q[lowest]) || (isfinite(q[j]) && q[j] < q[lowest])) lowest = j;
+            }
+            set_rows(&m, sets[set], q);
+            expect_one_proposal(&m, q, (double)constant, false);
+            if (set == 3) continue; // 0 has no float below it that is near
+            q[lowest] = nextafterf(q[lowest], -INFINITY);
+            set_rows(&m, sets[set], q);
+            expect_one_proposal(&m, q, (double)constant, true);
+        }
+    printf("%zu pairs of rows with tokens exchanged\n", pairs);
+    ck_math_clear(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(far_tails),
         cmocka_unit_test(laws_of_uniform_rows),
         cmocka_unit_test(divergences_of_uniform_rows),
+        cmocka_unit_test(exchanged_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

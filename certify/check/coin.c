@@ -221,7 +221,7 @@ static bool sum_below(struct ck_math *m, int level, size_t ids, const struct iv 
         size_t count[2] = {0};
         mpfr_init2(cut.width, 64);
         iv_log(&t[0], c);
-        ok = mpfr_sgn(c->lo) > 0 && ck_find_cut(d[0], d[1], &t[0], &cut);
+        ok = mpfr_sgn(c->lo) > 0 && ck_find_cut(m, &t[0], &cut);
         for (size_t i = 0; ok && i < ids; i++) {
             size_t a = p->class_of[i], b = q->class_of[i];
             if (a >= p->classes) continue;

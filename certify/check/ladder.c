@@ -135,7 +135,7 @@ static bool excess_fixed(struct ck_math *m, bool inside, size_t k, const struct 
     mpfr_init2(cut.width, 64);
     iv_inits(t, 2, ck_precision(0));
     iv_log(&t[0], c);
-    bool ok = ck_find_cut(p, q, &t[0], &cut);
+    bool ok = ck_find_cut(m, &t[0], &cut);
     if (ok) {
         size_t sure = place(s, count, cut.over, false), doubt = place(s, count, cut.under, true);
         if (doubt < sure) doubt = sure;
@@ -173,10 +173,13 @@ bool ck_excess(struct ck_math *m, int level, bool inside, size_t k, const struct
         return true;
     }
     if (level == 0) return false;
+    // p_x = c q_x, which no precision tells: excess_fixed knows it of its cut
+    bool ties = mpfr_cmp_ui(c->lo, 1) == 0 && mpfr_cmp_ui(c->hi, 1) == 0 && ck_rearranged(m);
     struct iv t[2];
     iv_inits(t, 2, ck_precision(level));
     for (size_t j = from; j < to; j++) {
         size_t id = p->row->order[j];
+        if (ties && p->row->class_of[id] == q->row->class_of[id]) continue;
         ck_weight(p, id, &t[0]);
         iv_div(&t[0], &t[0], &p->total);
         ck_weight(q, id, &t[1]);

@@ -65,9 +65,10 @@ struct ck_ladder { // what m independent proposals leave, the first k of the ord
 };
 
 struct ck_math {
-    size_t vocab, room;                      // tokens; what the arrays hold
-    mpq_t inverse_claim, inverse_draw;       // 1/T for claims, 1/temperature for draws
-    bool same_temperature, same_known, same; // same: p = q, known once asked
+    size_t vocab, room;                // tokens; what the arrays hold
+    mpq_t inverse_claim, inverse_draw; // 1/T for claims, 1/temperature for draws
+    bool same_temperature, same_known; // known once asked:
+    bool same, rearranged;             // p = q; p is q with its tokens in another order, or q
     struct ck_row row[2];
     int first_level; // 0 where fixed point can hold both rows
     struct ck_dist dist[3][CK_LEVELS];
@@ -135,7 +136,10 @@ int ck_compare_product(size_t n, mpq_srcptr q, unsigned long with);             
 void ck_logit_gap(const struct ck_row *row, size_t upper, size_t lower, struct iv *out); // between positions, rounded
 
 // pair.c
-bool ck_same_law(struct ck_math *math);                                                                       // p = q
+bool ck_same_law(struct ck_math *math); // p = q
+// Are the sorted probabilities the same?  Then p_x = q_x exactly where the classes of x are; in every other pair of
+// rows nowhere but where both are 0 (§8).
+bool ck_rearranged(struct ck_math *math);
 ck_quantity ck_lse, ck_entropy, ck_kl_pq, ck_kl_qp, ck_tv_pq, ck_min_pq, ck_regret, ck_chosen, ck_not_chosen; // §1, §5
 // At level 0: where p_i = c q_i, as a difference of depths (q's less p's). Above `over` p_i > c q_i, below `under` it
 // is less; between, the two differ by at most `width` of either. False when fixed point cannot say. log_c: NULL is c
@@ -144,7 +148,7 @@ struct ck_cut {
     ck_i128 under, over;
     mpfr_t width;
 };
-bool ck_find_cut(const struct ck_dist *p, const struct ck_dist *q, const struct iv *log_c, struct ck_cut *out);
+bool ck_find_cut(struct ck_math *math, const struct iv *log_c, struct ck_cut *out);
 
 // ladder.c: §5. NULL: this level cannot say.
 const struct ck_ladder *ck_ladder(struct ck_math *math, int level, size_t k, size_t m);

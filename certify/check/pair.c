@@ -68,15 +68,13 @@ bool ck_not_chosen(struct ck_math *m, int level, const struct ck_ask *ask, struc
     return true;
 }
 
-// Do the rows differ by a constant only?  Differences of floats are exact at 512 bits.
-static bool constant_apart(const struct ck_math *m)
+// Have both the same sorted logits, up to a constant?  Differences of floats are exact at 512 bits.
+static bool rearranged(const struct ck_row *p, const struct ck_row *q)
 {
-    const struct ck_row *p = &m->row[0], *q = &m->row[1];
-    if (p->finite != q->finite || p->classes != q->classes) return false;
-    for (size_t i = 0; i < m->vocab; i++)
-        if (p->class_of[i] != q->class_of[i]) return false;
-    bool same = true;
+    bool same = p->finite == q->finite && p->classes == q->classes;
     mpfr_t first, d;
+    for (size_t c = 0; c < p->classes && same; c++) same = p->first[c] == q->first[c];
+    if (!same) return false;
     mpfr_inits2(CK_EXACT, first, d, (mpfr_ptr)0);
     for (size_t c = 0; c < p->classes && same; c++) {
         mpfr_set_flt(d, p->logit[p->order[p->first[c]]], MPFR_RNDN);
@@ -90,15 +88,35 @@ static bool constant_apart(const struct ck_math *m)
     return same;
 }
 
+static void compare_laws(struct ck_math *m)
+{
+    const struct ck_row *p = &m->row[0], *q = &m->row[1];
+    if (m->same_known) return;
+    m->rearranged = m->same = rearranged(p, q);
+    for (size_t i = 0; i < m->vocab && m->same; i++) m->same = p->class_of[i] == q->class_of[i];
+    m->same_known = true;
+}
+
 bool ck_same_law(struct ck_math *m)
 {
-    if (!m->same_known) m->same = constant_apart(m);
-    m->same_known = true;
+    compare_laws(m);
     return m->same;
 }
 
-bool ck_find_cut(const struct ck_dist *p, const struct ck_dist *q, const struct iv *log_c, struct ck_cut *out)
+bool ck_rearranged(struct ck_math *m)
 {
+    compare_laws(m);
+    return m->rearranged;
+}
+
+bool ck_find_cut(struct ck_math *m, const struct iv *log_c, struct ck_cut *out)
+{
+    const struct ck_dist *p = ck_dist(m, CK_TARGET, 0), *q = ck_dist(m, CK_DRAFT, 0);
+    if ((!log_c || (mpfr_zero_p(log_c->lo) && mpfr_zero_p(log_c->hi))) && ck_rearranged(m)) {
+        out->under = out->over = 0;
+        mpfr_set_zero(out->width, 1);
+        return true;
+    }
     mpz_t n;
     mpq_t t;
     mpz_init(n);
@@ -164,7 +182,7 @@ static bool pair_fixed(struct ck_math *m, struct ck_pair *r)
     iv_inits(t, 4, 128);
     mpfr_init2(cut.width, 64);
     iv_sub(&t[0], &d[0]->log_sum, &d[1]->log_sum);
-    bool fits = ck_find_cut(d[0], d[1], NULL, &cut);
+    bool fits = ck_find_cut(m, NULL, &cut);
     for (size_t i = 0; fits && i < m->vocab; i++) {
         size_t c[2] = {row[0]->class_of[i], row[1]->class_of[i]};
         bool in[2] = {c[0] < row[0]->classes, c[1] < row[1]->classes};
