@@ -41,3 +41,14 @@ bool hm_grow(void **array, size_t *capacity, size_t need, size_t size)
     *capacity = want;
     return true;
 }
+
+bool hm_grow_together(const struct hm_array *arrays, size_t count, size_t room)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes;
+        void *grown = hm_mul_size(room, arrays[i].size, &bytes) ? realloc(*arrays[i].array, bytes) : NULL;
+        if (!grown) return false;
+        *arrays[i].array = grown;
+    }
+    return true;
+}

@@ -21,6 +21,14 @@ void *hm_calloc(size_t count, size_t size);
 // false when memory is short: the array is then unchanged and still the caller's.
 bool hm_grow(void **array, size_t *capacity, size_t need, size_t size);
 
+// Arrays that grow together: gives each room for `room` elements of its size. false when memory is short: each is then
+// still the caller's, some larger than before.
+struct hm_array {
+    void **array;
+    size_t size;
+};
+bool hm_grow_together(const struct hm_array *arrays, size_t count, size_t room);
+
 #ifdef __cplusplus
 }
 #endif

@@ -226,8 +226,9 @@ static hm_status ladder_make(struct ladder *l, struct hm_row *p, struct hm_row *
     return HM_OK;
 }
 
-static bool law_of(struct ladder *l, struct hm_law *out)
+static bool law_of(struct ladder *l, void *law)
 {
+    struct hm_law *out = law;
     struct hm_mpi e, accept;
     hm_mpi_init(&e, mpfr_get_prec(l->c.lo));
     hm_mpi_init(&accept, mpfr_get_prec(l->c.lo));
@@ -241,33 +242,12 @@ static bool law_of(struct ladder *l, struct hm_law *out)
     return narrow;
 }
 
-hm_status hm_exact_law(struct hm_row *p, struct hm_row *q, size_t m, size_t k, struct hm_law *out, struct hm_error *err)
-{
-    struct proposal *order = list_proposals(p, q, k);
-    if (!order) return hm_fail(err, HM_MEMORY, "proposals from %zu logits: out of memory", q->vocab);
-    hm_status status = HM_OK;
-    bool done = false;
-    for (mpfr_prec_t precision = HM_PRECISION_FIRST; precision <= HM_PRECISION_LAST && !done && !status; precision *= 2) {
-        struct ladder l;
-        status = ladder_make(&l, p, q, order, m, precision, -1, err);
-        if (status) break;
-        done = law_of(&l, out);
-        ladder_clear(&l);
-    }
-    free(order);
-    return status;
-}
+// What is asked of a ladder; false while it is too wide.
+typedef bool ask(struct ladder *l, void *out);
 
-static bool ratio_of(struct ladder *l, struct hm_ival *out)
-{
-    hm_row_share(l->p, &l->over_p, (size_t)l->token, &l->share_p);
-    hm_mpi_div(&l->share_p, &l->share_p, &l->emitted);
-    *out = hm_mpi_ival(&l->share_p);
-    return hm_mpi_narrow(&l->share_p);
-}
-
-hm_status hm_exact_iid_ratio(struct hm_row *p, struct hm_row *q, size_t m, size_t k, int32_t token, struct hm_ival *out,
-                             struct hm_error *err)
+// Raises the precision until `question` is answered narrowly, or to the last. token: that a ratio is about, or -1.
+static hm_status answer(struct hm_row *p, struct hm_row *q, size_t m, size_t k, int32_t token, ask *question, void *out,
+                       struct hm_error *err)
 {
     struct proposal *order = list_proposals(p, q, k);
     if (!order) return hm_fail(err, HM_MEMORY, "proposals from %zu logits: out of memory", q->vocab);
@@ -277,10 +257,30 @@ hm_status hm_exact_iid_ratio(struct hm_row *p, struct hm_row *q, size_t m, size_
         struct ladder l;
         status = ladder_make(&l, p, q, order, m, precision, token, err);
         if (status) break;
-        done = ratio_of(&l, out);
+        done = question(&l, out);
         ladder_clear(&l);
     }
     free(order);
+    return status;
+}
+
+hm_status hm_exact_law(struct hm_row *p, struct hm_row *q, size_t m, size_t k, struct hm_law *out, struct hm_error *err)
+{
+    return answer(p, q, m, k, -1, law_of, out, err);
+}
+
+static bool ratio_of(struct ladder *l, void *out)
+{
+    hm_row_share(l->p, &l->over_p, (size_t)l->token, &l->share_p);
+    hm_mpi_div(&l->share_p, &l->share_p, &l->emitted);
+    *(struct hm_ival *)out = hm_mpi_ival(&l->share_p);
+    return hm_mpi_narrow(&l->share_p);
+}
+
+hm_status hm_exact_iid_ratio(struct hm_row *p, struct hm_row *q, size_t m, size_t k, int32_t token, struct hm_ival *out,
+                             struct hm_error *err)
+{
+    hm_status status = answer(p, q, m, k, token, ratio_of, out, err);
     if (!status && !(out->hi < INFINITY))
         status = hm_fail(err, HM_RANGE, "ratio: expected a token that can be emitted, found %ld of probability 0", (long)token);
     return status;

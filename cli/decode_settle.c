@@ -40,6 +40,23 @@ static hm_status settle_drafter(struct hm_decode_options *o, struct hm_error *er
     return HM_OK;
 }
 
+// What needs a drafter, and what needs one with rows, is refused before anything is loaded.
+static hm_status check_drafter(const struct hm_decode_options *o, struct hm_error *err)
+{
+    bool none = strcmp(o->drafter, "none") == 0;
+    if (o->proposal == HM_PROPOSAL_IID && !o->draft)
+        return hm_fail(err, HM_USAGE, "--proposal iid draws from the draft's rows: expected --draft DIR, found drafter %s", o->drafter);
+    const char *flag = o->selection != HM_SELECT_DRAFT ? "--select"
+                       : o->covering                   ? "--decoder covering"
+                       : o->leaf_stop || o->cap        ? "--traverse"
+                       : o->score_top                  ? "--score-top"
+                       : o->score_frontier             ? "--score-frontier"
+                       : o->fidelity                   ? "a fidelity budget"
+                                                       : NULL;
+    if (!none || !flag) return HM_OK;
+    return hm_fail(err, HM_USAGE, "%s has no use without a drafter: expected --draft DIR or --drafter ngram", flag);
+}
+
 static hm_status settle_temperatures(struct hm_decode_options *o, struct hm_error *err)
 {
     bool sampled = hm_rational_sign(&o->temperature) > 0;
@@ -66,6 +83,7 @@ hm_status hm_decode_options_settle(struct hm_decode_options *o, struct hm_error 
     if (!o->model) return hm_fail(err, HM_USAGE, "--model: expected the folder of a checkpoint, found none (hallmark decode --help)");
     hm_status rc = check_prompts(o, err);
     if (!rc) rc = settle_drafter(o, err);
+    if (!rc) rc = check_drafter(o, err);
     if (!rc) rc = settle_temperatures(o, err);
     if (!rc) rc = check_record(o, err);
     if (rc) return rc;

@@ -131,20 +131,14 @@ static hm_status make_room(struct hm_record *r, size_t count, struct hm_error *e
 {
     if (count < r->room) return HM_OK;
     size_t room = count + 1;
-    const struct {
-        void **array;
-        size_t size;
-    } arrays[] = {{(void **)&r->token, sizeof *r->token}, {(void **)&r->parent, sizeof *r->parent},
+    const struct hm_array arrays[] = {{(void **)&r->token, sizeof *r->token}, {(void **)&r->parent, sizeof *r->parent},
                   {(void **)&r->argmax, sizeof *r->argmax}, {(void **)&r->logq, sizeof *r->logq},
                   {(void **)&r->p, sizeof *r->p}, {(void **)&r->cached_p, sizeof *r->cached_p},
                   {(void **)&r->preceding_p, sizeof *r->preceding_p}, {(void **)&r->ival, sizeof *r->ival},
                   {(void **)&r->sibling, sizeof *r->sibling}, {(void **)&r->index, sizeof *r->index},
                   {(void **)&r->seen.depth, sizeof *r->seen.depth}, {(void **)&r->seen.digest, sizeof *r->seen.digest}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        void *grown = realloc(*arrays[i].array, room * arrays[i].size);
-        if (!grown) return hm_fail(err, HM_MEMORY, "out of memory for a recorded pool of %zu candidates", count);
-        *arrays[i].array = grown;
-    }
+    if (!hm_grow_together(arrays, sizeof arrays / sizeof *arrays, room))
+        return hm_fail(err, HM_MEMORY, "out of memory for a recorded pool of %zu candidates", count);
     r->room = room;
     return HM_OK;
 }

@@ -195,8 +195,9 @@ static hm_status expand_root(struct eagle3_drafter *d, struct hm_pool *pool, str
 }
 
 // One pass over the beam; rows and children of each member are added in beam order.
-static hm_status expand_beam(struct eagle3_drafter *d, struct hm_pool *pool, struct hm_error *err)
+static hm_status expand_beam(void *drafter, struct hm_pool *pool, struct hm_error *err)
 {
+    struct eagle3_drafter *d = drafter;
     size_t n = pool->beam_count;
     float *rows = hm_pool_reserve_rows(pool, n, err);
     if (!rows) return HM_MEMORY;
@@ -229,11 +230,7 @@ static hm_status propose(struct hm_drafter *base, const int32_t *context, size_t
     if (rc || length == 1) return rc; // the first token has no slot: nothing to draft from
     rc = catch_up(d, context, length, err);
     if (!rc) rc = expand_root(d, pool, err);
-    for (size_t level = 0; level < depth && !rc; level++) {
-        hm_pool_advance(pool);
-        if (pool->beam_count == 0) break;
-        rc = expand_beam(d, pool, err);
-    }
+    if (!rc) rc = hm_pool_deepen(pool, depth, expand_beam, d, err);
     hm_cache_drop_scratch(d->cache);
     return rc;
 }

@@ -41,8 +41,9 @@ static hm_status expand_root(struct standalone_drafter *d, const int32_t *contex
 }
 
 // One pass over the beam; rows and children of each member are added in beam order.
-static hm_status expand_beam(struct standalone_drafter *d, struct hm_pool *pool, struct hm_error *err)
+static hm_status expand_beam(void *drafter, struct hm_pool *pool, struct hm_error *err)
 {
+    struct standalone_drafter *d = drafter;
     size_t n = pool->beam_count;
     float *rows = hm_pool_reserve_rows(pool, n, err);
     if (!rows) return HM_MEMORY;
@@ -69,11 +70,7 @@ static hm_status propose(struct hm_drafter *base, const int32_t *context, size_t
         return hm_fail(err, HM_USAGE, "draft: expected a pool of rows of %zu and width up to %zu, found %zu, %zu", base->vocab,
                        d->width, pool->vocab, pool->width);
     hm_status rc = expand_root(d, context, length, pool, err);
-    for (size_t level = 0; level < depth && !rc; level++) {
-        hm_pool_advance(pool);
-        if (pool->beam_count == 0) break;
-        rc = expand_beam(d, pool, err);
-    }
+    if (!rc) rc = hm_pool_deepen(pool, depth, expand_beam, d, err);
     hm_cache_drop_scratch(d->cache);
     return rc;
 }

@@ -135,6 +135,19 @@ void hm_pool_advance(struct hm_pool *pool)
     pool->level = pool->count;
 }
 
+hm_status hm_pool_deepen(struct hm_pool *pool, size_t depth,
+                         hm_status (*expand)(void *drafter, struct hm_pool *pool, struct hm_error *err), void *drafter,
+                         struct hm_error *err)
+{
+    for (size_t level = 0; level < depth; level++) {
+        hm_pool_advance(pool);
+        if (pool->beam_count == 0) break;
+        hm_status rc = expand(drafter, pool, err);
+        if (rc) return rc;
+    }
+    return HM_OK;
+}
+
 size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best)
 {
     if (pool->options.proposal != HM_PROPOSAL_IID) return keep_best(pool, 0, most, best);

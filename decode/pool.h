@@ -75,6 +75,12 @@ hm_status hm_pool_expand(struct hm_pool *pool, int32_t parent, struct hm_error *
 // candidate, whatever was drawn.
 void hm_pool_advance(struct hm_pool *pool);
 
+// The beam's levels after the first, at most `depth`: each is ended and, unless nothing is left, expanded by `expand`, which
+// gives each member of the beam its row (hm_pool_expand).
+hm_status hm_pool_deepen(struct hm_pool *pool, size_t depth,
+                         hm_status (*expand)(void *drafter, struct hm_pool *pool, struct hm_error *err), void *drafter,
+                         struct hm_error *err);
+
 // Writes the indices of the best candidates with a finite score, best first; returns how many (at most `most`). Under IID
 // those of the first candidates: a choice by score would look at what was drawn, and `standard` would not be lossless.
 size_t hm_pool_best(const struct hm_pool *pool, size_t most, size_t *best);

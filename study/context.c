@@ -2,6 +2,8 @@
 // orders candidates exactly as a decode does.
 #include "study/context.h"
 
+#include "base/memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +12,14 @@ static hm_status make_room(struct hm_context *c, size_t count, struct hm_error *
 {
     if (c->room > count) return HM_OK;
     size_t room = count + 1;
-    const struct {
-        void **array;
-        size_t size;
-    } arrays[] = {{(void **)&c->depth, sizeof *c->depth}, {(void **)&c->first, sizeof *c->first},
+    const struct hm_array arrays[] = {{(void **)&c->depth, sizeof *c->depth}, {(void **)&c->first, sizeof *c->first},
                   {(void **)&c->factor, sizeof *c->factor}, {(void **)&c->reach, sizeof *c->reach},
                   {(void **)&c->draft, sizeof *c->draft}, {(void **)&c->root, sizeof *c->root},
                   {(void **)&c->oracle, sizeof *c->oracle}, {(void **)&c->order, sizeof *c->order},
                   {(void **)&c->substitute, sizeof *c->substitute}, {(void **)&c->proposed, sizeof *c->proposed},
                   {(void **)&c->children, sizeof *c->children}, {(void **)&c->pool.candidate, sizeof *c->pool.candidate}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        void *grown = realloc(*arrays[i].array, room * arrays[i].size);
-        if (!grown) return hm_fail(err, HM_MEMORY, "out of memory for a pool of %zu candidates", count);
-        *arrays[i].array = grown;
-    }
+    if (!hm_grow_together(arrays, sizeof arrays / sizeof *arrays, room))
+        return hm_fail(err, HM_MEMORY, "out of memory for a pool of %zu candidates", count);
     c->room = room;
     return HM_OK;
 }

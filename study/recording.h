@@ -21,6 +21,7 @@ enum {
     HM_RECORDING_TEXT_MOST = 255,         // bytes of a name, an id, a category
     HM_RECORDING_CANDIDATES_MOST = 16384, // of one pool
     HM_RECORDING_VOCAB_MOST = 1 << 24,
+    HM_RECORDING_WIDTH_MOST = 64,         // of a pool, and of its depth
 };
 
 // Who decoded what, and how. Texts are at most HM_RECORDING_TEXT_MOST bytes.

@@ -144,6 +144,8 @@ static hm_status read_header(struct hm_recording *r, struct hm_error *err)
     rc = check_whole(r, &in, err);
     if (!rc && (h->vocab < 2 || h->vocab > HM_RECORDING_VOCAB_MOST))
         rc = broken(r, "vocabulary", "2 to 16777216", h->vocab, err);
+    if (!rc && (h->width < 1 || h->width > HM_RECORDING_WIDTH_MOST)) rc = broken(r, "width", "1 to 64", h->width, err);
+    if (!rc && h->depth > HM_RECORDING_WIDTH_MOST) rc = broken(r, "depth", "0 to 64", h->depth, err);
     return rc;
 }
 
@@ -166,19 +168,13 @@ static hm_status make_room(struct hm_recording *r, size_t count, struct hm_error
 {
     if (count < r->room) return HM_OK;
     size_t room = count + 1;
-    const struct {
-        void **array;
-        size_t size;
-    } arrays[] = {{(void **)&r->token, sizeof *r->token}, {(void **)&r->parent, sizeof *r->parent},
+    const struct hm_array arrays[] = {{(void **)&r->token, sizeof *r->token}, {(void **)&r->parent, sizeof *r->parent},
                   {(void **)&r->argmax, sizeof *r->argmax}, {(void **)&r->logq, sizeof *r->logq},
                   {(void **)&r->p, sizeof *r->p}, {(void **)&r->order, sizeof *r->order},
                   {(void **)&r->substitute[0], sizeof **r->substitute},
                   {(void **)&r->substitute[1], sizeof **r->substitute}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        void *grown = realloc(*arrays[i].array, room * arrays[i].size);
-        if (!grown) return hm_fail(err, HM_MEMORY, "%s: out of memory for a pool of %zu candidates", r->path, count);
-        *arrays[i].array = grown;
-    }
+    if (!hm_grow_together(arrays, sizeof arrays / sizeof *arrays, room))
+        return hm_fail(err, HM_MEMORY, "%s: out of memory for a pool of %zu candidates", r->path, count);
     r->room = room;
     return HM_OK;
 }

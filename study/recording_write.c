@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct hm_recording_writer {
     FILE *file;
@@ -78,6 +79,19 @@ static hm_status add_header(struct hm_recording_writer *w, const struct hm_recor
     return end(w, err);
 }
 
+// Is there nothing that would be lost: no file, an empty one, or a recording?
+static bool may_replace(const char *path)
+{
+    char head[sizeof hm_frame_magic];
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return true; // new, or refused when it is opened
+    FILE *file = fopen(path, "rb");
+    if (!file) return true;
+    size_t n = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return n == 0 || (n == sizeof head && memcmp(head, hm_frame_magic, sizeof head) == 0);
+}
+
 hm_status hm_recording_create(const char *path, const struct hm_recording_header *header, struct hm_recording_writer **out,
                               struct hm_error *err)
 {
@@ -88,8 +102,10 @@ hm_status hm_recording_create(const char *path, const struct hm_recording_header
         return hm_fail(err, HM_MEMORY, "out of memory for a recording");
     }
     hm_status rc = HM_OK;
-    w->file = fopen(path, "wb");
-    if (!w->file) rc = hm_fail(err, HM_IO, "%s: cannot create the recording: %s", path, strerror(errno));
+    if (!may_replace(path))
+        rc = hm_fail(err, HM_USAGE, "%s: expected a new file or an old recording to replace, found another kind of file", path);
+    if (!rc) w->file = fopen(path, "wb");
+    if (!rc && !w->file) rc = hm_fail(err, HM_IO, "%s: cannot create the recording: %s", path, strerror(errno));
     if (!rc) rc = write_bytes(w, hm_frame_magic, sizeof hm_frame_magic, err);
     if (!rc) rc = add_header(w, header, err);
     if (rc) hm_recording_finish(w, NULL);
