@@ -30,7 +30,8 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void usage(FILE *to)
 {
-    fputs("hallmark decodes with draft trees and stamps every token with a certificate anybody can check.\n\n"
+    fputs("hallmark decodes with draft trees and stamps every token with a certificate\n"
+          "that anybody can check.\n\n"
           "  hallmark decode --model models/tiny-qwen3 --draft models/tiny-qwen3-draft \\\n"
           "      --prompt \"In the beginning\" --log run.jsonl --keep-rows\n"
           "  hallmark verify run.jsonl\n"
