@@ -42,6 +42,24 @@ bool hm_report_audit(const struct hm_report *report)
     return true;
 }
 
+bool hm_report_has_restricted(const struct hm_report *report)
+{
+    for (size_t i = 0; i < report->claim_count; i++)
+        if (report->claims[i].theory.restricted) return true;
+    return false;
+}
+
+struct hm_number hm_report_infinite(const struct hm_report *report)
+{
+    struct hm_number where = {""};
+    uint64_t infinite = report->kl_pq.infinite, all = report->kl_pq.count;
+    struct hm_number steps = hm_number_of(all, hm_report_audit(report) ? "row" : "step");
+    if (!infinite || !hm_report_has_restricted(report)) return where;
+    if (infinite == all) snprintf(where.text, sizeof where.text, "all %.40s", steps.text);
+    else snprintf(where.text, sizeof where.text, "%.26s of %.25s", hm_number_count(infinite).text, steps.text);
+    return where;
+}
+
 const char *hm_report_noun(const struct hm_report *report)
 {
     return hm_report_audit(report) ? "row" : report->rows ? "token or row" : "token";

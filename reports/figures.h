@@ -7,6 +7,7 @@
 #include "bounds/ival.h"
 #include "certify/log_reader.h"
 #include "reports/histogram.h"
+#include "reports/number.h"
 #include "reports/speculative.h"
 #include "reports/theory.h"
 
@@ -178,6 +179,12 @@ bool hm_report_has_draft_rows(const struct hm_report *report);
 
 // Whether all logs are audits: rows alone, without a decoder, text, rounds or acceptance.
 bool hm_report_audit(const struct hm_report *report);
+
+// Whether some claim is also certified on a reduced draft vocabulary.
+bool hm_report_has_restricted(const struct hm_report *report);
+
+// "all 12 steps" or "3 of 12 steps": where KL(p||q) is infinite since the draft's vocabulary is reduced. "" when nowhere.
+struct hm_number hm_report_infinite(const struct hm_report *report);
 
 // What one step of the report is called, for hm_number_of: "token", or "row" in an audit.
 const char *hm_report_noun(const struct hm_report *report);

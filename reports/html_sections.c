@@ -149,6 +149,11 @@ void hm_html_cost(struct hm_output *o, const struct hm_report *r)
         put_distance_row(o, "KLr, nats", &r->sum_kl_qp, &r->kl_qp);
         put_distance_row(o, "TV", &r->sum_tv, &r->tv);
         hm_put(o, "</tbody></table></div>\n");
+        if (hm_report_infinite(r).text[0])
+            hm_putf(o,
+                    "<p class=\"note\">KLf is infinite at %s: there the draft\xe2\x80\x99s vocabulary lacks tokens that "
+                    "the target can choose; see <a href=\"#reduced\">Reduced draft vocabulary</a>.</p>\n",
+                    hm_report_infinite(r).text);
     }
     if (!audit) hm_put(o, "<h3>Relaxation</h3>");
     if (r->regret.count)

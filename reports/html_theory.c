@@ -88,6 +88,7 @@ static void put_active(struct hm_output *o, const struct hm_report *r)
 
 static void put_restricted(struct hm_output *o, const struct hm_report *r)
 {
+    hm_put(o, "<div id=\"reduced\"></div>");
     put_head(o, "Reduced draft vocabulary",
              "Where some draft logits are \xe2\x88\x92\xe2\x88\x9e, KLf on the whole vocabulary is infinite; these are "
              "the certificates on "
@@ -208,10 +209,6 @@ static bool has_cheaper(const struct hm_claim_theory *t)
 {
     return t->with_margin || t->with_universal;
 }
-static bool has_restricted(const struct hm_claim_theory *t)
-{
-    return t->restricted > 0;
-}
 static bool has_laws(const struct hm_claim_theory *t)
 {
     return t->e[0].count || t->e[1].count;
@@ -224,7 +221,7 @@ void hm_html_theory(struct hm_output *o, const struct hm_report *r)
     if (any_claim(r, has_judged)) put_failures(o, r);
     if (any_claim(r, has_cheaper)) put_cheaper(o, r);
     put_active(o, r);
-    if (any_claim(r, has_restricted)) put_restricted(o, r);
+    if (hm_report_has_restricted(r)) put_restricted(o, r);
     if (r->logs[0].header.divergence_count) put_divergences(o, r);
     if (any_claim(r, has_laws)) put_laws(o, r);
     if (r->theory.filter_logs)

@@ -54,6 +54,24 @@ static void put_sequences(struct hm_output *o, const struct hm_report *r)
     hm_putf(o, "mean sum of e %s%s.\n\n", hm_number_up(f.mean_s.hi, 4).text, f.vacuous_s ? " (bound vacuous)" : "");
 }
 
+static void put_restricted(struct hm_output *o, const struct hm_report *r)
+{
+    if (!hm_report_has_restricted(r)) return;
+    hm_put(o, "### Reduced draft vocabulary\n\nCertificates on D, the tokens that the draft can score: KLf on the whole "
+              "vocabulary is infinite wherever the target can choose another. p(D) is the target's mass on D.\n\n"
+              "| rule | m | certified | steps | mean p(D), at least | p(D) = 0 |\n|---|---|---:|---:|---:|---:|\n");
+    for (size_t i = 0; i < r->claim_count; i++) {
+        const struct hm_claim_theory *t = &r->claims[i].theory;
+        if (!t->restricted) continue;
+        put_name(o, &r->claims[i]);
+        hm_putf(o, "| %s | %llu | %s | %llu |\n",
+                hm_number_share(t->restricted_yes, t->restricted, t->restricted_vacuous).text,
+                (unsigned long long)t->restricted, hm_number_down(hm_sum_mean_lower(&t->mass), 4).text,
+                (unsigned long long)t->no_mass);
+    }
+    hm_put(o, "\n");
+}
+
 static void put_divergences(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_record_header *h = &r->logs[0].header;
@@ -99,6 +117,7 @@ void hm_markdown_theory(struct hm_output *o, const struct hm_report *r)
 {
     put_sequences(o, r);
     put_failures(o, r);
+    put_restricted(o, r);
     put_divergences(o, r);
     put_laws(o, r);
     if (r->theory.filter_logs)

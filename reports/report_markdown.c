@@ -143,6 +143,11 @@ static void put_distances(struct hm_output *o, const struct hm_report *r)
         put_distance_row(o, "KLr, nats", &r->sum_kl_qp, &r->kl_qp);
         put_distance_row(o, "TV", &r->sum_tv, &r->tv);
         hm_put(o, "\n");
+        if (hm_report_infinite(r).text[0])
+            hm_putf(o,
+                    "KLf is infinite at %s: there the draft's vocabulary lacks tokens that the target can choose; see "
+                    "\"Reduced draft vocabulary\".\n\n",
+                    hm_report_infinite(r).text);
     }
     if (r->regret.count)
         hm_putf(o,

@@ -143,6 +143,38 @@ static void tables_are_narrow(void **unused)
     }
 }
 
+// A draft whose vocabulary is reduced: why KLf is infinite, and the certificates that take its place.
+static void reduced_vocabulary(void **unused)
+{
+    (void)unused;
+    says("restricted", MARKDOWN,
+         LIST("KLf is infinite at 2 of 4 steps", "### Reduced draft vocabulary",
+              "| rule | m | certified | steps | mean p(D), at least | p(D) = 0 |\n",
+              "| additive:1/5 | tree | 50.0% | 4 | 0.7624 | 0 |\n", "| topm:3 | 4 | "),
+         nothing);
+    says("restricted", HTML, LIST("KLf is infinite at 2 of 4 steps", "href=\"#reduced\"", "id=\"reduced\""), nothing);
+    says("relaxed", MARKDOWN, LIST("### Distance"), LIST("KLf is infinite", "Reduced draft"));
+    says("relaxed", HTML, LIST("KLr"), LIST("KLf is infinite", "id=\"reduced\""));
+}
+
+// All, some, or none; none as well where nothing is certified on a reduced vocabulary.
+static void where_it_is_infinite(void **unused)
+{
+    (void)unused;
+    struct hm_claim_figures claim = {0};
+    struct hm_report_log log = {0};
+    struct hm_report r = {
+        .logs = &log, .log_count = 1, .claims = &claim, .claim_count = 1, .kl_pq = {.count = 1234}};
+    claim.theory.restricted = 1234;
+    assert_string_equal(hm_report_infinite(&r).text, "");
+    r.kl_pq.infinite = 1;
+    assert_string_equal(hm_report_infinite(&r).text, "1 of 1,234 steps");
+    r.kl_pq.infinite = 1234;
+    assert_string_equal(hm_report_infinite(&r).text, "all 1,234 steps");
+    claim.theory.restricted = 0;
+    assert_string_equal(hm_report_infinite(&r).text, "");
+}
+
 static void figures_for_machines(void **unused)
 {
     (void)unused;
@@ -165,6 +197,7 @@ int main(void)
         cmocka_unit_test(positions),         cmocka_unit_test(reserve),
         cmocka_unit_test(pages_speak_of_it), cmocka_unit_test(tables_speak_of_it),
         cmocka_unit_test(tables_are_narrow), cmocka_unit_test(figures_for_machines),
+        cmocka_unit_test(reduced_vocabulary), cmocka_unit_test(where_it_is_infinite),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
