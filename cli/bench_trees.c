@@ -25,6 +25,8 @@ static const char help[] =
     "Decodes the first turns of the prompts in each way given, and plainly, and\n"
     "prints a Markdown table: tokens per round, nodes, tokens/s and how many times\n"
     "as fast as plain decoding, the median over repetitions and its range.\n\n"
+    "With fidelity budgets: at which share of the positions that could be relaxed\n"
+    "the relaxation was in force.\n\n"
     "      --with FLAGS     one way: flags of hallmark decode (repeatable)\n"
     "      --repeat N       interleaved repetitions, default 3\n"
     "      --json           one object\n"
@@ -190,13 +192,16 @@ static void print_table(const struct bench *b)
     const struct hm_model_info *info = hm_model_info(b->way[0].models.target);
     printf("%s, %zu prompts, %llu tokens, %zu repetitions; %s\n\n", info->name, b->prompts.count,
            (unsigned long long)b->way[0].counts.tokens, b->repeats, b->way[0].models.device->detail);
-    printf("| decoding | tokens/round | drafted | nodes | relaxed | tokens/s | x plain | range |\n"
-           "|---|---|---|---|---|---|---|---|\n");
+    bool budgets = false;
+    for (size_t i = 0; i < b->ways; i++) budgets = budgets || b->way[i].counts.charged;
+    printf("| decoding | tokens/round | drafted | nodes |%s tokens/s | x plain | range |\n|---|---|---|---|%s---|---|---|\n",
+           budgets ? " relaxed |" : "", budgets ? "---|" : "");
     for (size_t i = 0; i < b->ways; i++) {
         struct figures f = figures_of(b, &b->way[i]);
         char relaxed[16] = "";
-        if (!isnan(f.relaxed)) snprintf(relaxed, sizeof relaxed, "%.1f%%", 100 * f.relaxed);
-        printf("| %s | %.3f | %.1f | %.1f | %s | %.1f | %.2f | %.2f-%.2f |\n", i ? b->way[i].name : "plain", f.tokens_per_round,
+        if (budgets) snprintf(relaxed, sizeof relaxed, "  |");
+        if (!isnan(f.relaxed)) snprintf(relaxed, sizeof relaxed, " %.1f%% |", 100 * f.relaxed);
+        printf("| %s | %.3f | %.1f | %.1f |%s %.1f | %.2f | %.2f-%.2f |\n", i ? b->way[i].name : "plain", f.tokens_per_round,
                f.drafted, f.nodes, relaxed, f.tokens_per_second, f.ratio, f.least, f.most);
     }
 }

@@ -63,7 +63,7 @@ const char *const hm_decode_help[] = {
     "                       4 bytes a logit, target and draft\n"
     "      --hash-rows      only hash them\n"
     "      --certify RULE   rules to claim (repeatable); default: the rule of\n"
-    "                       --accept, greedy for match\n"
+    "                       --accept, else greedy\n"
     "      --m tree|M       how many proposals a claim is about (repeatable);\n"
     "                       default: tree, the children each node has, with\n"
     "                       --draft, else 1\n"

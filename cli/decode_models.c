@@ -38,8 +38,8 @@ static hm_status open_draft(const struct hm_decode_options *o, void (*loading)(c
     if (!o->draft) return HM_OK;
     if (loading) loading(o->draft);
     hm_status rc = hm_device_open_peer(d->device, 0, &d->draft_device, err);
-    if (rc) return rc;
-    return strcmp(o->drafter, "eagle3") == 0 ? open_eagle3(o, d, err) : open_standalone(o, d, err);
+    if (!rc) rc = strcmp(o->drafter, "eagle3") == 0 ? open_eagle3(o, d, err) : open_standalone(o, d, err);
+    return rc ? hm_fail_prefix(err, "--draft") : HM_OK;
 }
 
 static void choose_eos(const struct hm_decode_options *o, struct hm_decode_models *d)

@@ -73,6 +73,7 @@ static const char *const selections[] = {"draft", "root", "root-draw", "pearl", 
 static hm_status parse_traverse(const char *text, struct hm_decode_options *o, struct hm_error *err)
 {
     o->cap = 0;
+    o->traverse_given = true;
     o->leaf_stop = strcmp(text, "leaf-stop") == 0;
     if (o->leaf_stop || strcmp(text, "exhaustive") == 0) return HM_OK;
     if (strncmp(text, "cap:", 4) == 0) return hm_flag_size("traverse cap:N", text + 4, 1, 1000, &o->cap, err);

@@ -26,7 +26,7 @@ struct hm_decode_options {
     size_t stop_count;
     size_t width, depth, budget, cap;
     enum hm_selection selection;
-    bool leaf_stop, covering, serial;
+    bool leaf_stop, traverse_given, covering, serial;
     size_t score_top, score_frontier;              // 0: off; SIZE_MAX: all
     size_t draft_threads;                          // 0: half
     enum hm_acceptance_kind accept;

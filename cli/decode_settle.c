@@ -71,11 +71,14 @@ static hm_status settle_temperatures(struct hm_decode_options *o, struct hm_erro
 static hm_status check_record(const struct hm_decode_options *o, struct hm_error *err)
 {
     if (!o->record_pool) return HM_OK;
-    if (o->accept == HM_ACCEPT_MATCH && o->selection == HM_SELECT_DRAFT && !o->covering && !o->leaf_stop && !o->cap &&
-        o->draft)
-        return HM_OK;
-    return hm_fail(err, HM_USAGE, "--record-pool records a plain run: expected --draft DIR, and no --accept, --select, "
-                                  "--traverse or --decoder");
+    const char *found = !o->draft                        ? "no --draft"
+                        : o->accept != HM_ACCEPT_MATCH   ? "--accept"
+                        : o->covering                    ? "--decoder covering"
+                        : o->selection != HM_SELECT_DRAFT ? "--select"
+                        : o->cap || o->leaf_stop          ? "--traverse"
+                                                          : NULL;
+    if (!found) return HM_OK;
+    return hm_fail(err, HM_USAGE, "--record-pool records a plain run with a draft model: found %s", found);
 }
 
 hm_status hm_decode_options_settle(struct hm_decode_options *o, struct hm_error *err)
@@ -91,6 +94,8 @@ hm_status hm_decode_options_settle(struct hm_decode_options *o, struct hm_error 
         return hm_fail(err, HM_USAGE, "--keep-rows, --hash-rows and --certify-nodes all write to a log: expected --log FILE");
     if (o->score_top && o->score_frontier)
         return hm_fail(err, HM_USAGE, "--score-top and --score-frontier both say what is scored besides: expected one of them");
+    if (o->covering && o->traverse_given && !o->leaf_stop)
+        return hm_fail(err, HM_USAGE, "--decoder covering stops before leaves: expected no --traverse, or leaf-stop");
     if (o->covering) o->leaf_stop = true;
     if (o->certify_count == 0) {
         const struct hm_rule *rule = hm_decode_rule(o);

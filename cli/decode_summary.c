@@ -94,6 +94,7 @@ static hm_status print_json(const struct hm_decode_options *o, const struct hm_s
     if (o->fidelity) {
         cJSON_AddNumberToObject(s, "charged", (double)c->charged);
         cJSON_AddNumberToObject(s, "relaxed", (double)c->relaxed);
+        cJSON_AddNumberToObject(s, "most_spent", c->most_spent);
     }
     cJSON_AddNumberToObject(s, "draft_seconds", c->draft_seconds);
     cJSON_AddNumberToObject(s, "root_seconds", c->root_seconds);
@@ -143,13 +144,14 @@ static void print_warning(const struct hm_decode_options *o, const struct hm_ses
 static void print_selection(const struct hm_decode_options *o, const struct hm_session_counts *c)
 {
     double rounds = (double)c->rounds;
-    if (o->covering || o->leaf_stop || c->scored || c->root_passes)
+    if (o->covering || o->leaf_stop || c->scored)
         fprintf(stderr, "selection  %s; the next root's row at hand after %.1f%% of rounds\n", hm_decode_selection_name(o),
                 100 * ratio((double)c->covered, rounds));
     if (c->scored) fprintf(stderr, "scored     %.1f further nodes a round\n", ratio((double)c->scored, rounds));
     if (o->fidelity)
-        fprintf(stderr, "budget     relaxed at %llu of %llu positions that could be\n", (unsigned long long)c->relaxed,
-                (unsigned long long)c->charged);
+        fprintf(stderr, "budget     of %g a sequence, %.4g spent at most;\n"
+                        "           relaxed at %llu of %llu positions that could be\n", hm_rational_double(&o->fidelity_limit),
+                c->most_spent, (unsigned long long)c->relaxed, (unsigned long long)c->charged);
 }
 
 static void print_rounds(const struct hm_session_counts *c)
@@ -177,7 +179,14 @@ static void print_vacuous(double vacuous, double steps)
     fprintf(stderr, "fewer than m tokens to reject, any draft covers\n");
 }
 
-static void print_claims(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps)
+static void print_inapplicable(double inapplicable)
+{
+    if (inapplicable > 0)
+        fprintf(stderr, "    %.0f inapplicable: the children are not the first m of the draft\n", inapplicable);
+}
+
+static void print_claims(const struct hm_decode_options *o, const struct hm_stamp_summary *stamps,
+                         const struct hm_drafter *drafter)
 {
     if (stamps->counts)
         fprintf(stderr, "certified  of the steps with a draft row, by any of KL(p||q) / KL(q||p) / TV:\n");
@@ -190,16 +199,23 @@ static void print_claims(const struct hm_decode_options *o, const struct hm_stam
         fprintf(stderr, "  %s, m = %s: ", rule ? rule : "?", label);
         double n = 0; // steps with a verdict: those with a draft row
         for (int v = 0; v < 5; v++) n += (double)c->verdict[0][v];
-        if (n == 0) {
+        double inapplicable = (double)c->verdict[0][HM_CERT_INAPPLICABLE];
+        if (n > 0 && inapplicable == n) {
+            fprintf(stderr, "the children are never the first m\n    of the draft, which such a claim is about (--m 1 speaks of one)\n");
+        } else if (n == 0) {
             fprintf(stderr, "no step has a draft row;\n    the log has what a draft would have to reach\n");
         } else {
             fprintf(stderr, "%.1f%% (%.1f / %.1f / %.1f) of %.0f; covered %.1f%%\n", 100 * ratio((double)c->certified, n),
                     100 * ratio((double)c->verdict[0][HM_CERT_YES], n), 100 * ratio((double)c->verdict[1][HM_CERT_YES], n),
                     100 * ratio((double)c->verdict[2][HM_CERT_YES], n), n, 100 * ratio((double)c->covered, n));
             print_vacuous((double)c->verdict[0][HM_CERT_VACUOUS], n);
+            print_inapplicable(inapplicable);
         }
         free(rule);
     }
+    if (stamps->counts && drafter && drafter->ids)
+        fprintf(stderr, "  the draft has a part of the vocabulary, so KL(p||q) is infinite;\n"
+                        "  hallmark report also shows what is certified within that part\n");
     if (stamps->undecided)
         fprintf(stderr, "undecided  %llu questions stayed open at 4096 bits\n", (unsigned long long)stamps->undecided);
 }
@@ -278,10 +294,12 @@ static void print_text(const struct hm_decode_options *o, const struct hm_decode
         fprintf(stderr, "           with the wait for certificates after them (%.2f s): %.1f tokens/s\n", waited,
                 ratio((double)c->tokens, c->seconds + waited));
     print_time(c);
+    if (o->record_pool)
+        fprintf(stderr, "record     %s; times and speed include it and a pass over every pool\n", o->record_pool);
     print_rounds(c);
     print_selection(o, c);
     print_warning(o, c);
-    print_claims(o, stamps);
+    print_claims(o, stamps, m->drafter);
     print_check(o, check, c, waited);
     print_log(o, stamps, interrupted);
 }

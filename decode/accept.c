@@ -152,9 +152,11 @@ static hm_status check_stochastic(const struct hm_acceptance *how, struct hm_err
         return hm_fail(err, HM_USAGE, "--accept %s draws: expected --temperature above 0, found %g", name,
                        hm_rational_double(how->temperature));
     if (how->top_k > 0 || (how->top_p && mpq_cmp_ui(how->top_p->value, 1, 1) < 0))
-        return hm_fail(err, HM_USAGE, "--accept %s compares whole distributions: expected no --top-k and no --top-p", name);
+        return hm_fail(err, HM_USAGE, "--accept %s compares whole distributions: expected none, found %s", name,
+                       how->top_k > 0 ? "--top-k" : "--top-p");
     if (!mpq_equal(how->temperature->value, how->certify_temperature->value))
-        return hm_fail(err, HM_USAGE, "--accept %s: expected --certify-temperature to be --temperature", name);
+        return hm_fail(err, HM_USAGE, "--accept %s: expected --certify-temperature to be --temperature, %g, found %g", name,
+                       hm_rational_double(how->temperature), hm_rational_double(how->certify_temperature));
     return HM_OK;
 }
 

@@ -129,6 +129,7 @@ struct hm_session_counts {
     uint64_t scored;                  // nodes that were only scored
     uint64_t root_passes;             // separate passes for a root's row
     uint64_t charged, relaxed;        // steps with a charge; of these, with the relaxation in force
+    double most_spent;                // by one sequence, of its fidelity budget
     double prefill_seconds, draft_seconds, verify_seconds, seconds;
     double root_seconds, together_seconds; // as in hm_round_event, summed
 };

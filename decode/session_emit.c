@@ -89,6 +89,7 @@ hm_status hm_session_emit(struct hm_session *s, struct hm_step_event *event, str
     s->counts->tokens++;
     s->counts->charged += event->charged;
     s->counts->relaxed += event->charged && event->relaxed;
+    if (event->spent > s->counts->most_spent) s->counts->most_spent = event->spent;
     if (is_eos(s, event->token)) event->stop = HM_STOP_EOS;
     else if (stopped) event->stop = HM_STOP_STRING;
     else if (event->t + 1 == s->max_tokens) event->stop = HM_STOP_LENGTH;
