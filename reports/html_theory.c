@@ -90,9 +90,9 @@ static void put_restricted(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<div id=\"reduced\"></div>");
     put_head(o, "Reduced draft vocabulary",
-             "Where some draft logits are \xe2\x88\x92\xe2\x88\x9e, KLf on the whole vocabulary is infinite; these are "
-             "the certificates on "
-             "the tokens D that the draft can score, p(D) the target\xe2\x80\x99s mass there.",
+             "Where the target can choose a token whose draft logit is \xe2\x88\x92\xe2\x88\x9e, KLf on the whole "
+             "vocabulary is infinite; these are the certificates on the tokens D that the draft can score, p(D) the "
+             "target\xe2\x80\x99s mass there.",
              "<th>Rule and m</th><th>certified</th><th>steps</th><th>mean p(D), at least</th><th>p(D) = 0</th>");
     for (size_t i = 0; i < r->claim_count; i++) {
         const struct hm_claim_theory *t = &r->claims[i].theory;

@@ -30,7 +30,7 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     if (!s->single) return;
     hm_putf(
         o,
-        "At the %s with one draw the acceptance gained, E_N and e are one\nnumber by identity; its three enclosures in "
+        "At the %s with one draw the acceptance gained, E_N and e are one number by identity; its three enclosures in "
         "the log, summed:\n\n| | acceptance gained | E_N | e |\n|---|---:|---:|---:|\n",
         hm_number_of(s->single, "position").text);
     hm_putf(o, "| at least | %s | %s | %s |\n", hm_number_down(s->single_gain.lo, 9).text,
@@ -57,9 +57,9 @@ static void put_budget(struct hm_output *o, const struct hm_report *r)
             hm_number_of(s->charged, "position").text, hm_number_percent(s->relaxed, s->charged).text);
     if (tv)
         hm_putf(o,
-                "On every path the total variation between the law of a sequence and the\ntarget's is at most the "
+                "On every path the total variation between the law of a sequence and the target's is at most the "
                 "larger of "
-                "the limit and R, the room that uniforms\nof 53 bits need (here at most %s).\n\n",
+                "the limit and R, the room that uniforms of 53 bits need (here at most %s).\n\n",
                 hm_number_up(s->reserve, 3).text);
     else
         hm_put(o, "On every path the regrets of a sequence's tokens sum to at most the limit.\n\n");

@@ -17,6 +17,9 @@ struct hm_output {
     char *path, *temporary; // temporary NULL: written directly
     FILE *file;
     int failure;            // errno of the first failure
+    FILE *unfolded;         // with hm_output_fold: file collects the text below, this is where it goes; else NULL
+    char *text;
+    size_t text_size;
 };
 
 static hm_status open_temporary(struct hm_output *o, struct hm_error *err)
@@ -55,6 +58,8 @@ static hm_status open_temporary(struct hm_output *o, struct hm_error *err)
 void hm_output_abandon(struct hm_output *o)
 {
     if (o->file) fclose(o->file);
+    if (o->unfolded) fclose(o->unfolded);
+    free(o->text);
     if (o->temporary) unlink(o->temporary);
     free(o->temporary);
     free(o->path);
@@ -73,9 +78,69 @@ hm_status hm_output_open(const char *path, struct hm_output **out, struct hm_err
     return rc;
 }
 
+hm_status hm_output_fold(struct hm_output *o, struct hm_error *err)
+{
+    FILE *collects = open_memstream(&o->text, &o->text_size);
+    if (!collects) return hm_fail(err, HM_MEMORY, "%s: out of memory", o->path);
+    o->unfolded = o->file;
+    o->file = collects;
+    return HM_OK;
+}
+
+enum { FOLD_COLUMNS = 80 };
+
+// May a line of Markdown begin with this word without becoming a list, a quotation, a table or a heading?
+static bool may_begin_line(const char *word, const char *end)
+{
+    const char *c = word;
+    if (c == end || strchr(" >-+=#|~", *c) || (*c == '*' && (c + 1 == end || c[1] != '*'))) return false;
+    while (c < end && *c >= '0' && *c <= '9') c++;
+    bool numbers = c > word && c < end && (*c == '.' || *c == ')') && (c + 1 == end || c[1] == ' ');
+    return !numbers;
+}
+
+// Where the line that begins at text is folded: at the last space that leaves at most 80 columns, or failing that at the
+// first one after it. Code keeps its spaces. column: what already stands in the line. NULL: it is not.
+static const char *fold_at(const char *text, const char *end, size_t column)
+{
+    const char *fold = NULL;
+    bool code = false;
+    for (const char *c = text; c < end; c++) {
+        code ^= *c == '`';
+        if (*c == ' ' && !code && c > text + 1 && may_begin_line(c + 1, end)) {
+            if (column > FOLD_COLUMNS && fold) return fold;
+            fold = c;
+        }
+        column += ((unsigned char)*c & 0xc0) != 0x80; // of characters, not of bytes
+    }
+    return column > FOLD_COLUMNS ? fold : NULL;
+}
+
+static void put_folded(struct hm_output *o, const char *text, size_t size)
+{
+    for (const char *end = text + size, *line; text < end; text = line) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text)), *fold;
+        line = stop ? stop + 1 : end;
+        const char *next = *text == '>' ? "\n> " : "\n";
+        bool prose = *text != '|' && *text != '#';
+        for (size_t column = 0; prose && (fold = fold_at(text, stop ? stop : end, column)); text = fold + 1) {
+            hm_put_bytes(o, text, (size_t)(fold - text));
+            hm_put(o, next);
+            column = strlen(next) - 1;
+        }
+        hm_put_bytes(o, text, (size_t)(line - text));
+    }
+}
+
 hm_status hm_output_close(struct hm_output *o, struct hm_error *err)
 {
     hm_status rc = HM_OK;
+    if (o->unfolded) {
+        if (fclose(o->file) != 0 && !o->failure) o->failure = errno;
+        o->file = o->unfolded;
+        o->unfolded = NULL;
+        put_folded(o, o->text, o->text_size);
+    }
     if (fflush(o->file) != 0 && !o->failure) o->failure = errno;
     if (o->temporary && !o->failure && fsync(fileno(o->file)) != 0) o->failure = errno;
     if (fclose(o->file) != 0 && !o->failure) o->failure = errno;

@@ -16,6 +16,10 @@ struct hm_output;
 // directly.
 hm_status hm_output_open(const char *path, struct hm_output **out, struct hm_error *err);
 
+// From here to the end lines of Markdown prose are folded to 80 columns, where they have a space to fold at; tables and
+// headings stay as they are. HM_MEMORY.
+hm_status hm_output_fold(struct hm_output *output, struct hm_error *err);
+
 // HM_OK: everything is on disk under the path. Else the temporary file is gone and the path is as it was. Frees output.
 hm_status hm_output_close(struct hm_output *output, struct hm_error *err);
 

@@ -229,6 +229,11 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
     struct hm_output *o;
     hm_status rc = hm_output_open(path, &o, err);
     if (rc) return rc;
+    rc = hm_output_fold(o, err);
+    if (rc) {
+        hm_output_abandon(o);
+        return rc;
+    }
     hm_put(o, "## hallmark report\n\n");
     put_warnings(o, r);
     bool audit = hm_report_audit(r);

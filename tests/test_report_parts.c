@@ -207,6 +207,50 @@ static void text_is_inert(void **state)
     }
 }
 
+static void put_unfolded(struct hm_output *o, const char *text)
+{
+    struct hm_error err;
+    assert_int_equal(hm_output_fold(o, &err), HM_OK);
+    hm_put(o, text);
+}
+
+#define WORD "abcdefghijklmnopqrstuvwxyzabcdefghijklmn" // 40 characters
+#define LESS "\xc3\xa9" "bcdefghijklmnopqrstuvwxyzabcdefghijklm" // 39, in 40 bytes
+
+// Prose of Markdown keeps to 80 columns, and no line of it becomes a list, a quotation or a table by being folded.
+static void prose_is_folded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"", ""},
+        {"no end of line", "no end of line"},
+        {"\n\n", "\n\n"},
+        {WORD " " WORD "\n", WORD "\n" WORD "\n"},                      // 81 columns
+        {WORD " " LESS "\n" WORD " " LESS, WORD " " LESS "\n" WORD " " LESS}, // 80
+        {WORD WORD WORD " a\n", WORD WORD WORD "\na\n"},                // no space before column 80
+        {WORD WORD WORD "\n", WORD WORD WORD "\n"},
+        {"| " WORD " " WORD " |\n## " WORD " " WORD "\n", "| " WORD " " WORD " |\n## " WORD " " WORD "\n"},
+        {"> a " WORD " " WORD " b " WORD " " WORD, "> a " WORD "\n> " WORD " b\n> " WORD "\n> " WORD},
+        {WORD " " LESS " x y", WORD " " LESS "\nx y"},
+        {WORD " " LESS " - y", WORD "\n" LESS " - y"},
+        {WORD " " LESS " * y", WORD "\n" LESS " * y"},
+        {WORD " " LESS " > y", WORD "\n" LESS " > y"},
+        {WORD " " LESS " 12. y", WORD "\n" LESS " 12. y"},
+        {WORD " " LESS " 1.2 y", WORD " " LESS "\n1.2 y"},
+        {WORD " " LESS " **b** y", WORD " " LESS "\n**b** y"},
+        {WORD " " LESS "  - y", WORD "\n" LESS "  - y"},
+        {"a `" WORD " b` " WORD, "a `" WORD " b`\n" WORD},
+        {"a " WORD " `" "b c d e f g h i j k l m n o p q r s t` z", "a " WORD "\n`b c d e f g h i j k l m n o p q r s t` z"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *content = written(put_unfolded, cases[i].text);
+        assert_string_equal(content, cases[i].expected);
+        free(content);
+    }
+}
+
 static void files_appear_whole_or_not_at_all(void **state)
 {
     (void)state;
@@ -249,6 +293,7 @@ int main(void)
                                        cmocka_unit_test(quantiles_stay_between_least_and_most),
                                        cmocka_unit_test(words_follow_their_numbers),
                                        cmocka_unit_test(text_is_inert),
+                                       cmocka_unit_test(prose_is_folded),
                                        cmocka_unit_test(files_appear_whole_or_not_at_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
