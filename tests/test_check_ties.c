@@ -1,6 +1,7 @@
 // Equalities that no precision tells: tails e^-10000 below equal tokens, uniform rows, and rows that are each other's
 // with tokens exchanged, all small ones of them. Each must be decided, and as long doubles say where those can.
 #include "certify/check/power.h"
+#include "tests/seed.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -218,7 +219,7 @@ static void exchanged_tokens(void **state)
     assert_true(ck_math_init(&m, VOCAB));
     mpq_set_ui(m.inverse_claim, 10, 7);
     for (size_t set = 0; set < sizeof sets / sizeof sets[0]; set++)
-        for (int code = 0; code < 720; code++, pairs++) {
+        for (int code = 0; code < 720; code += (int)test_count(7, 1, 1), pairs++) {
             const float constant = set == 3 ? 0 : 0.25f; // 2^-70 + 1/4 is no float
             float q[VOCAB];
             size_t lowest = 0;
