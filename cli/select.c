@@ -189,6 +189,7 @@ static hm_status print_all(const struct studies *s, enum format format, struct h
     cJSON *list = json ? cJSON_AddArrayToObject(json, "studies") : NULL;
     hm_status rc = format == JSON && !list ? hm_fail(err, HM_MEMORY, "out of memory for JSON") : HM_OK;
     if (format == CSV) hm_select_csv_head();
+    if (format == MARKDOWN && s->count) hm_select_markdown_head();
     for (size_t i = 0; i < s->count && !rc; i++) rc = print_study(s->study[i], format, list, err);
     if (!rc && format == JSON) return hm_cli_print_json(json, err);
     cJSON_Delete(json);

@@ -77,6 +77,61 @@ static void put_table(const struct hm_study_cell *cell, size_t count)
     putchar('\n');
 }
 
+void hm_select_markdown_head(void)
+{
+    fputs("Means over recorded rounds, in brackets their 95 % intervals over prompts;\n"
+          "docs/study.md says how each is computed.\n\n"
+          "- E[A]: draft tokens accepted in a round, expected\n"
+          "- Pr(C): how often a round is covered: its next context is the address of a\n"
+          "  scored node, so the next round needs no pass for its root\n"
+          "- E[L_T - A]: accepted tokens given up, of the L_T that an exhaustive walk of\n"
+          "  the tree accepts\n"
+          "- draft, root, depth:D, oracle: the tree is chosen by the draft's factors\n"
+          "  alone, with the target's for the first 1 or D tokens, or with all of its\n"
+          "- root-draw, pearl: the target's first token is drawn before the tree is\n"
+          "  chosen, or after, and the tree keeps what is below it; pearl-equal: pearl\n"
+          "  at root-draw's mean size\n"
+          "- over draft: what is gained over the draft's choice\n"
+          "- cache, same token, preceding: another row in place of the root's exact one:\n"
+          "  the newest that ends in the same token, that one if it is of the round\n"
+          "  before, the one that the root was drawn from; where available: at the\n"
+          "  rounds that have such a row\n"
+          "- B: nodes verified besides the root; -: no value; never: at no budget\n",
+          stdout);
+}
+
+enum { FEW_PROMPTS = 10 };
+
+static void put_warning(const struct hm_study_cell *cell, size_t count)
+{
+    size_t intervals = 0, few = 0, fewest = FEW_PROMPTS;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(cell[i].low)) continue;
+        intervals++;
+        if (cell[i].prompts >= FEW_PROMPTS) continue;
+        few++;
+        if (cell[i].prompts < fewest) fewest = cell[i].prompts;
+    }
+    if (few)
+        printf("\n> **Few prompts:** %zu of the %zu intervals below rest on fewer than %d prompts\n"
+               "> (the fewest: %zu); intervals over so few are too short.\n",
+               few, intervals, FEW_PROMPTS, fewest);
+}
+
+// What the target's factors are.
+static void put_temperature(const struct hm_study_summary *s)
+{
+    fputs("Decoded at temperature ", stdout);
+    put_text(s->temperature, false);
+    if (s->greedy) {
+        fputs(strcmp(s->temperature, "0") == 0 ? "" : ", studied greedily", stdout);
+        fputs(": the target takes its\nlikeliest token, so its factors are 0 or 1; total variations are those of rows\n"
+              "at temperature ", stdout);
+    } else fputs(": the target's factors are its probabilities\nat temperature ", stdout);
+    put_text(s->probability_temperature, false);
+    puts(".");
+}
+
 void hm_select_markdown(const struct hm_study_summary *s, const struct hm_study_cell *cell, size_t count)
 {
     fputs("\n## ", stdout);
@@ -84,14 +139,10 @@ void hm_select_markdown(const struct hm_study_summary *s, const struct hm_study_
     fputs(", drafter ", stdout);
     put_text(s->drafter, false);
     printf(", %s\n\n", s->greedy ? "greedy" : "drawn");
-    fputs("Decoded at temperature ", stdout);
-    put_text(s->temperature, false);
-    if (!s->greedy || strcmp(s->temperature, s->probability_temperature) != 0) {
-        fputs(", probabilities at ", stdout);
-        put_text(s->probability_temperature, false);
-    }
-    printf("; %zu task%s, %zu prompts, %zu rounds, %.1f candidates in a pool.\n", s->tasks, s->tasks == 1 ? "" : "s",
-           s->prompts, s->rounds, s->candidates);
+    put_temperature(s);
+    printf("%zu task%s, %zu prompt%s, %zu rounds, %.1f candidates in a pool.\n", s->tasks, s->tasks == 1 ? "" : "s",
+           s->prompts, s->prompts == 1 ? "" : "s", s->rounds, s->candidates);
+    put_warning(cell, count);
     for (size_t i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && strcmp(cell[i].table, cell[i + n].table) == 0; n++) {}
         put_table(cell + i, n);

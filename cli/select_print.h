@@ -8,6 +8,8 @@
 #include <cjson/cJSON.h>
 #include <stddef.h>
 
+// What the tables' words mean, once; then a study.
+void hm_select_markdown_head(void);
 void hm_select_markdown(const struct hm_study_summary *summary, const struct hm_study_cell *cell, size_t count);
 
 // One line a figure. The head first, once.

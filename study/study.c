@@ -138,6 +138,14 @@ struct hm_study_summary hm_study_describe(const struct hm_study *s)
         .candidates = s->rounds ? (double)s->candidates / (double)s->rounds : 0};
 }
 
+static size_t prompts_behind(const struct hm_sample *sample, size_t series)
+{
+    size_t prompts = 0;
+    for (size_t i = 0; i < sample->prompts; i++)
+        prompts += series < sample->prompt[i].room && sample->prompt[i].rounds[series] > 0;
+    return prompts;
+}
+
 hm_status hm_study_finish(struct hm_study *s, const struct hm_study_cell **cells, size_t *count, struct hm_error *err)
 {
     double *means = NULL, *scratch = hm_calloc(s->options.resamples, sizeof *scratch);
@@ -149,6 +157,7 @@ hm_status hm_study_finish(struct hm_study *s, const struct hm_study_cell **cells
         struct hm_study_cell *c = &s->cell[i];
         hm_figure_interval(&s->figure[i], means, s->options.resamples, s->sample.series, scratch, &c->value, &c->low,
                            &c->high);
+        c->prompts = prompts_behind(&s->sample, s->figure[i].a);
     }
     free(means);
     free(scratch);

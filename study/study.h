@@ -33,6 +33,7 @@ struct hm_study_cell {
     char table[80], row[304], column[64];
     double value, low, high;
     int digits;                      // after the point, where it is shown
+    size_t prompts;                  // that have a round in it: resamples of few of them give intervals that are too short
 };
 
 struct hm_study;
