@@ -14,10 +14,28 @@
 struct drafting {
     struct hm_session *s;
     size_t depth;
+    bool beside; // the target runs at the same time
     double seconds;
     hm_status rc;
     struct hm_error err;
 };
+
+// While both run, each has its share of the threads; who is done first leaves its own to the other.
+static void share_threads(const struct hm_session *s)
+{
+    struct hm_device *target = hm_model_device(s->options.target), *drafter = s->options.drafter->device;
+    unsigned all = hm_device_threads(target), drafting = s->options.draft_threads;
+    if (!drafting) drafting = all / 2;
+    if (drafting >= all) drafting = all - 1;
+    if (drafting < 1) drafting = 1;
+    drafter->ops->limit(drafter, drafting);
+    target->ops->limit(target, all > drafting ? all - drafting : 1);
+}
+
+static void take_all_threads(struct hm_device *device)
+{
+    device->ops->limit(device, hm_device_threads(device));
+}
 
 static void draft(void *context)
 {
@@ -27,6 +45,7 @@ static void draft(void *context)
     double start = hm_now();
     d->rc = drafter->ops->propose(drafter, s->context, s->length, d->depth, &s->pool, &d->err);
     d->seconds = hm_now() - start;
+    if (d->beside) take_all_threads(hm_model_device(s->options.target));
 }
 
 // Near the end of the models' positions the pool is shallower, and at the very end there is none (*drafts false): the
@@ -54,18 +73,6 @@ static hm_status root_pass(struct hm_session *s, double *seconds, struct hm_erro
     return rc;
 }
 
-// While both run, each has its share of the threads; `together` false gives everybody all of them again.
-static void share_threads(const struct hm_session *s, bool together)
-{
-    struct hm_device *target = hm_model_device(s->options.target), *drafter = s->options.drafter->device;
-    unsigned all = hm_device_threads(target), own = hm_device_threads(drafter), drafting = s->options.draft_threads;
-    if (!drafting) drafting = all / 2;
-    if (drafting >= all) drafting = all - 1;
-    if (drafting < 1) drafting = 1;
-    drafter->ops->limit(drafter, together ? drafting : own);
-    target->ops->limit(target, together && all > drafting ? all - drafting : together ? 1 : all);
-}
-
 bool hm_session_wants_root(const struct hm_session *s)
 {
     return s->options.selection != HM_SELECT_DRAFT && !s->options.covering;
@@ -75,22 +82,22 @@ hm_status hm_session_draft_and_root(struct hm_session *s, struct hm_round_event 
 {
     bool drafts, wanted = hm_session_wants_root(s) && !s->root_known;
     struct drafting d = {.s = s, .depth = depth_left(s, &drafts)};
-    bool beside = wanted && drafts && s->beside;
+    bool beside = d.beside = wanted && drafts && s->beside;
     hm_status rc = HM_OK;
     double start = hm_now();
     hm_pool_reset(&s->pool);
     s->pool.sequence = s->sequence;
     s->pool.t = event->t;
     if (beside) {
-        share_threads(s, true);
+        share_threads(s);
         hm_beside_start(s->beside, draft, &d);
     } else if (drafts) {
         draft(&d);
     }
     if (wanted && (beside || !d.rc)) rc = root_pass(s, &event->root_seconds, err);
     if (beside) {
+        take_all_threads(s->options.drafter->device);
         hm_beside_wait(s->beside);
-        share_threads(s, false);
     }
     event->together_seconds = hm_now() - start;
     event->draft_seconds = d.seconds;

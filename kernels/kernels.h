@@ -124,7 +124,8 @@ struct hm_device_ops {
     // The other way: row r of x to row index[r] of y; distinct indices.
     void (*scatter)(struct hm_device *, struct hm_view x, const uint32_t *index, struct hm_view y, size_t rows, size_t width);
 
-    // How many threads the next operations may use, 1 .. those the device was opened with; bits do not depend on it.
+    // How many threads operations may use that begin from now on, 1 .. those the device was opened with; bits do not
+    // depend on it. May be called from another thread while operations run.
     void (*limit)(struct hm_device *, unsigned threads);
     void (*close)(struct hm_device *);
 };

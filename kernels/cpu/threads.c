@@ -30,6 +30,7 @@ struct hm_pool {
     hm_pool_task *task;
     void *context;
     size_t units;
+    unsigned ranges; // the first so many threads have one: the limit when the loop began
     _Alignas(CACHE_LINE) atomic_uint loops;      // loops begun; workers wait for it to change
     _Alignas(CACHE_LINE) atomic_size_t finished; // units done
 
@@ -40,7 +41,7 @@ struct hm_pool {
     pthread_cond_t work, done, raised;
 
     unsigned threads;
-    atomic_uint active; // the first so many have ranges; set between loops
+    atomic_uint active; // the limit
     unsigned spins;
     struct worker *workers; // [threads]; the first stands for the caller
 };
@@ -77,7 +78,7 @@ static void empty_range(struct hm_pool *pool, unsigned range, unsigned index)
                                                    memory_order_relaxed))
             continue;
         size_t units = pool->units;
-        pool->task(pool->context, range_end(units, atomic_load(&pool->active), range) - left, index);
+        pool->task(pool->context, range_end(units, pool->ranges, range) - left, index);
         // From here on the loop may be over and the next one may be set up: units was read before.
         if (atomic_fetch_add(&pool->finished, 1) + 1 == units && atomic_load(&pool->caller_sleeps)) {
             pthread_mutex_lock(&pool->mutex);
@@ -153,6 +154,7 @@ void hm_pool_run(struct hm_pool *pool, hm_pool_task *task, void *context, size_t
     pool->task = task;
     pool->context = context;
     pool->units = units;
+    pool->ranges = active;
     atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
     size_t begin = 0;
     for (unsigned i = 0; i < active; i++) {

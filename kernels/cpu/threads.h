@@ -22,8 +22,8 @@ void hm_pool_close(struct hm_pool *pool); // NULL is allowed
 
 unsigned hm_pool_threads(const struct hm_pool *pool);
 
-// The next loops use only the first `threads` of them (at least 1, at most all); one of the others that is just looking
-// for work may still help. Not while a loop runs.
+// Loops that begin from now on use only the first `threads` of them (at least 1, at most all); one of the others that is
+// just looking for work may still help. From any thread, also while a loop runs.
 void hm_pool_limit(struct hm_pool *pool, unsigned threads);
 
 // Calls task for each unit 0 .. units-1 and returns when all are done. One caller at a time; tasks must not call it.
