@@ -83,6 +83,18 @@ out:
     return rc;
 }
 
+bool hm_file_may_replace(const char *path, const void *magic, size_t size)
+{
+    char head[64];
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return true;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    ssize_t n = size <= sizeof head ? read(fd, head, size) : -1;
+    close(fd);
+    return n == 0 || (n == (ssize_t)size && memcmp(head, magic, size) == 0);
+}
+
 char *hm_path_join(const char *dir, const char *name)
 {
     size_t a = strlen(dir), b = strlen(name);

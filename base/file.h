@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,10 @@ void hm_map_close(struct hm_map *map);
 // Reads a regular file of at most `limit` bytes into memory, with a terminating zero byte that is not counted in
 // *size. The caller frees *text. HM_IO when it cannot be read, HM_RANGE when it is larger than the limit.
 hm_status hm_file_read(const char *path, size_t limit, char **text, size_t *size, struct hm_error *err);
+
+// Would writing over `path` lose nothing but a file of our own kind?  True for no file, an empty one, one that begins with
+// magic [size], and whatever is refused when it is opened (a directory, a file without permission).
+bool hm_file_may_replace(const char *path, const void *magic, size_t size);
 
 // "dir/name" in fresh memory (the caller frees it), or NULL when memory is short.
 char *hm_path_join(const char *dir, const char *name);

@@ -1,6 +1,7 @@
 // Writing recordings: see recording.h.
 #include "study/recording.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "study/frame.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct hm_recording_writer {
     FILE *file;
@@ -79,19 +79,6 @@ static hm_status add_header(struct hm_recording_writer *w, const struct hm_recor
     return end(w, err);
 }
 
-// Is there nothing that would be lost: no file, an empty one, or a recording?
-static bool may_replace(const char *path)
-{
-    char head[sizeof hm_frame_magic];
-    struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return true; // new, or refused when it is opened
-    FILE *file = fopen(path, "rb");
-    if (!file) return true;
-    size_t n = fread(head, 1, sizeof head, file);
-    fclose(file);
-    return n == 0 || (n == sizeof head && memcmp(head, hm_frame_magic, sizeof head) == 0);
-}
-
 hm_status hm_recording_create(const char *path, const struct hm_recording_header *header, struct hm_recording_writer **out,
                               struct hm_error *err)
 {
@@ -102,7 +89,7 @@ hm_status hm_recording_create(const char *path, const struct hm_recording_header
         return hm_fail(err, HM_MEMORY, "out of memory for a recording");
     }
     hm_status rc = HM_OK;
-    if (!may_replace(path))
+    if (!hm_file_may_replace(path, hm_frame_magic, sizeof hm_frame_magic))
         rc = hm_fail(err, HM_USAGE, "%s: expected a new file or an old recording to replace, found another kind of file", path);
     if (!rc) w->file = fopen(path, "wb");
     if (!rc && !w->file) rc = hm_fail(err, HM_IO, "%s: cannot create the recording: %s", path, strerror(errno));

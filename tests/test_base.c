@@ -176,7 +176,14 @@ static void files_are_read_whole_or_not_at_all(void **state)
     assert_int_equal(hm_map_open(path, &map, &err), HM_OK);
     assert_memory_equal(map.data, "hello", 5);
     hm_map_close(&map);
+    assert_true(hm_file_may_replace(path, "hell", 4));
+    assert_false(hm_file_may_replace(path, "help", 4));
+    assert_false(hm_file_may_replace(path, "hello you", 9)); // shorter than what it should begin with
+    assert_int_equal(truncate(path, 0), 0);
+    assert_true(hm_file_may_replace(path, "help", 4));
+    assert_true(hm_file_may_replace("/tmp", "help", 4)); // refused when it is opened
     unlink(path);
+    assert_true(hm_file_may_replace(path, "help", 4));
     assert_int_equal(hm_map_open(path, &map, &err), HM_IO);
     assert_int_equal(hm_file_read("/tmp", 5, &text, &size, &err), HM_IO);
     assert_string_equal(err.message, "/tmp: not a regular file");
