@@ -7,13 +7,12 @@
 #include <cmocka.h>
 
 #include "decode/safetensors.h"
+#include "tests/temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static char path[64];
 
 // Writes a file of a header, given length field and `data` bytes of data 0, 1, 2, ...
 static void write_file(uint64_t length, const char *header, size_t header_size, size_t data)
@@ -160,20 +159,6 @@ static void test_bad_lengths(void **state)
     assert_string_equal(err.message, "tests/data: not a regular file");
     assert_int_equal(hm_safetensors_open("tests/data/absent", &file, &err), HM_IO);
     assert_string_equal(err.message, "tests/data/absent: cannot open: No such file or directory");
-}
-
-static int make_path(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "/tmp/hallmark-test-XXXXXX");
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return unlink(path);
 }
 
 int main(void)

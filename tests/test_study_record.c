@@ -2,6 +2,7 @@
 #include "cli/record.h"
 #include "study/recording.h"
 #include "tests/seed.h"
+#include "tests/temporary.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,8 +16,6 @@
 #include <cmocka.h>
 
 enum { VOCAB = 12, WIDTH = 3, DEPTH = 2, POOL = WIDTH + DEPTH * WIDTH * WIDTH, ROUNDS = 14, KEPT = 59 };
-
-static char path[64];
 
 // Everything of one round, as the session would report it.
 struct played {
@@ -326,20 +325,6 @@ static void tasks_are_named_after_files(void **state)
         hm_record_task(names[i][0], task, sizeof task);
         assert_string_equal(task, names[i][1]);
     }
-}
-
-static int make_path(void **state)
-{
-    (void)state;
-    strcpy(path, "/tmp/hm_record_XXXXXX");
-    int file = mkstemp(path);
-    return file < 0 || close(file);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return unlink(path);
 }
 
 int main(void)

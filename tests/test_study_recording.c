@@ -4,6 +4,7 @@
 #include "study/frame.h"
 #include "study/recording.h"
 #include "tests/study_support.h"
+#include "tests/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,24 +15,9 @@
 
 #include <cmocka.h>
 
-static char path[64];
 static const struct hm_recording_header head = {
     .target = "toy target", .drafter = "toy draft", .task = "a task", .temperature = "7/10", .probability_temperature = "7/10",
     .top_p = "9/10", .top_k = 40, .vocab = STUDY_VOCAB, .width = 10, .depth = 7, .budget = 59, .seed = UINT64_MAX - 3};
-
-static int make_path(void **state)
-{
-    (void)state;
-    strcpy(path, "/tmp/hm_recording_XXXXXX");
-    int file = mkstemp(path);
-    return file < 0 || close(file);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
 
 static void write_rounds(const struct study_round *rounds, size_t count)
 {
@@ -329,6 +315,37 @@ static void random_frames_are_refused(void **state)
     free(bytes);
 }
 
+// What a header says is allocated for and looped over.
+static void headers_are_bounded(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t vocab, width, depth;
+        const char *expected; // NULL: it is read
+    } cases[] = {{2, 64, 64, NULL},
+                 {2, 1, 0, NULL},
+                 {2, 65, 7, "width: expected 1 to 64, found 65"},
+                 {2, 0, 7, "width: expected 1 to 64, found 0"},
+                 {2, UINT32_MAX, 7, "width: expected 1 to 64, found 4294967295"},
+                 {2, 10, 65, "depth: expected 0 to 64, found 65"},
+                 {1, 10, 7, "vocabulary: expected 2 to 16777216, found 1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hm_recording_header header = head;
+        struct hm_recording_writer *writer;
+        struct hm_recording *recording;
+        struct hm_error err;
+        header.vocab = cases[i].vocab;
+        header.width = cases[i].width;
+        header.depth = cases[i].depth;
+        assert_int_equal(hm_recording_create(path, &header, &writer, &err), HM_OK);
+        assert_int_equal(hm_recording_finish(writer, &err), HM_OK);
+        hm_status rc = hm_recording_open(path, &recording, &err);
+        assert_int_equal(rc, cases[i].expected ? HM_FORMAT : HM_OK);
+        if (cases[i].expected && !strstr(err.message, cases[i].expected)) fail_msg("expected \"%s\", found \"%s\"", cases[i].expected, err.message);
+        hm_recording_close(recording);
+    }
+}
+
 static void other_files_are_told(void **state)
 {
     (void)state;
@@ -359,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_changed_byte_is_never_read),
         cmocka_unit_test(impossible_values_are_named),
         cmocka_unit_test(random_frames_are_refused),
+        cmocka_unit_test(headers_are_bounded),
         cmocka_unit_test(other_files_are_told),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

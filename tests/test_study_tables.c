@@ -2,6 +2,7 @@
 // round come from study/context.h (tests/test_study.c); how they are put together is written out again here.
 #include "study/study.h"
 #include "tests/study_support.h"
+#include "tests/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,6 @@
 
 enum { ROUNDS = 24, BUDGET = 6 };
 
-static char path[64];
 static struct study_round rounds[ROUNDS];
 static struct hm_recording_header head = {
     .target = "t", .drafter = "d", .task = "one", .temperature = "1", .probability_temperature = "1", .top_p = "",
@@ -294,20 +294,6 @@ static void a_pool_beyond_its_header_is_an_error(void **state)
     assert_memory_equal(err.message, path, strlen(path));
     assert_string_equal(err.message + strlen(path), ": sequence 1, round 1: expected at most 80 candidates, found 81");
     hm_study_close(study);
-}
-
-static int make_path(void **state)
-{
-    (void)state;
-    strcpy(path, "/tmp/hm_tables_XXXXXX");
-    int file = mkstemp(path);
-    return file < 0 || close(file);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return unlink(path);
 }
 
 int main(void)
