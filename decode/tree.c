@@ -41,21 +41,11 @@ static size_t verified(const struct hm_tree *tree)
     return tree->nodes - tree->scored;
 }
 
-static int64_t find(const struct hm_tree *tree, size_t nodes, size_t node, int32_t token)
-{
-    for (size_t i = node + 1; i < nodes; i++)
-        if (tree->parent[i] == (int32_t)node && tree->token[i] == token) return (int64_t)i;
-    return -1;
-}
-
-int64_t hm_tree_child(const struct hm_tree *tree, size_t node, int32_t token)
-{
-    return find(tree, verified(tree), node, token);
-}
-
 int64_t hm_tree_address(const struct hm_tree *tree, size_t node, int32_t token)
 {
-    return find(tree, tree->nodes, node, token);
+    for (size_t i = node + 1; i < tree->nodes; i++)
+        if (tree->parent[i] == (int32_t)node && tree->token[i] == token) return (int64_t)i;
+    return -1;
 }
 
 int64_t hm_tree_child_at(const struct hm_tree *tree, size_t node, size_t index)

@@ -54,10 +54,7 @@ struct hm_selection_request {
 hm_status hm_tree_select(struct hm_tree *tree, int32_t root, const struct hm_pool *pool,
                          const struct hm_selection_request *request, struct hm_error *err);
 
-// The child of `node` that carries `token`, or -1; the first of several. Nodes only scored are no children.
-int64_t hm_tree_child(const struct hm_tree *tree, size_t node, int32_t token);
-
-// The node whose address is that of `node` and `token`, verified or only scored; -1: there is none.
+// The node whose address is that of `node` and `token`, verified or only scored, the first of several; -1: there is none.
 int64_t hm_tree_address(const struct hm_tree *tree, size_t node, int32_t token);
 
 // The child at place `index` among the children of `node` (hm_tree_children); -1: it has fewer.

@@ -114,8 +114,8 @@ static void width_one_is_a_chain(void **state)
     assert_int_equal(hm_tree_select(&tree, 9, &pool, &(struct hm_selection_request){.budget = 3}, NULL), HM_OK);
     assert_int_equal(tree.nodes, 4);
     for (size_t i = 0; i < 4; i++) assert_int_equal(tree.parent[i], (int)i - 1);
-    assert_int_equal(hm_tree_child(&tree, 0, tree.token[1]), 1);
-    assert_int_equal(hm_tree_child(&tree, 0, -7), -1);
+    assert_int_equal(hm_tree_address(&tree, 0, tree.token[1]), 1);
+    assert_int_equal(hm_tree_address(&tree, 0, -7), -1);
     hm_tree_clear(&tree);
     hm_pool_clear(&pool);
 }
