@@ -92,11 +92,10 @@ static hm_status check_first_turns(struct decode *d, struct hm_error *err)
 static hm_status open_record(struct decode *d, struct hm_error *err)
 {
     const struct hm_decode_options *o = &d->options;
-    const struct hm_drafter *drafter = d->models.drafter;
-    const struct hm_eagle3_info *head = hm_drafter_eagle3_info(drafter);
     char task[64] = "prompt", name[256];
     if (o->prompts || o->prompt_file) hm_record_task(o->prompts ? o->prompts : o->prompt_file, task, sizeof task);
-    snprintf(name, sizeof name, "%s %.200s", drafter->name, head ? head->name : hm_model_info(d->models.draft)->name);
+    snprintf(name, sizeof name, "%s %.200s", d->models.drafter->name,
+             hm_decode_draft_checkpoint(&d->models).name);
     struct hm_record_options options = {.target = hm_model_info(d->models.target)->name,
                                         .drafter = name,
                                         .task = task,
@@ -123,8 +122,7 @@ static hm_status open_all(struct decode *d, struct hm_error *err)
     if (!rc) rc = check_first_turns(d, err);
     if (!rc && d->options.log) rc = hm_stamping_check_path(d->options.log, err);
     if (!rc && d->options.certified)
-        rc = hm_stamping_open(&d->options, hm_model_info(d->models.target), d->models.draft ? hm_model_info(d->models.draft) : NULL, d->models.drafter,
-                              d->models.tokenizer, d->models.device, &d->stamping, err);
+        rc = hm_stamping_open(&d->options, &d->models, &d->stamping, err);
     if (!rc && d->options.record_pool) rc = open_record(d, err);
     say(d, "", "");
     return rc;

@@ -84,6 +84,15 @@ void hm_decode_models_close(struct hm_decode_models *d)
     hm_device_close(d->device);
 }
 
+struct hm_draft_checkpoint hm_decode_draft_checkpoint(const struct hm_decode_models *d)
+{
+    const struct hm_eagle3_info *head = d->drafter ? hm_drafter_eagle3_info(d->drafter) : NULL;
+    const struct hm_model_info *draft = d->draft ? hm_model_info(d->draft) : NULL;
+    if (head) return (struct hm_draft_checkpoint){head->name, head->architecture, head->sha256};
+    if (draft) return (struct hm_draft_checkpoint){draft->name, draft->architecture, draft->sha256};
+    return (struct hm_draft_checkpoint){0};
+}
+
 struct hm_session_options hm_decode_session_options(const struct hm_decode_options *o, const struct hm_decode_models *d)
 {
     return (struct hm_session_options){

@@ -26,6 +26,12 @@ hm_status hm_decode_models_open(const struct hm_decode_options *options, void (*
                                 struct hm_decode_models *out, struct hm_error *err);
 void hm_decode_models_close(struct hm_decode_models *models);
 
+// The checkpoint that the drafter was loaded from; name NULL: there is none.
+struct hm_draft_checkpoint {
+    const char *name, *architecture, *sha256;
+};
+struct hm_draft_checkpoint hm_decode_draft_checkpoint(const struct hm_decode_models *models);
+
 // The session that the options describe; and plain decoding with the same draws, to compare with. Both borrow both.
 struct hm_session_options hm_decode_session_options(const struct hm_decode_options *options,
                                                     const struct hm_decode_models *models);

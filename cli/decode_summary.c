@@ -284,9 +284,8 @@ static void print_text(const struct hm_decode_options *o, const struct hm_decode
 {
     const struct hm_model_info *t = hm_model_info(m->target);
     fprintf(stderr, "\nmodel      %s (%s)", t->name, t->architecture);
-    const struct hm_eagle3_info *head = m->drafter ? hm_drafter_eagle3_info(m->drafter) : NULL;
-    if (head) fprintf(stderr, ", draft %s (EAGLE-3)", head->name);
-    else if (m->draft) fprintf(stderr, ", draft %s", hm_model_info(m->draft)->name);
+    const char *draft = hm_decode_draft_checkpoint(m).name;
+    if (draft) fprintf(stderr, ", draft %s%s", draft, strcmp(o->drafter, "eagle3") == 0 ? " (EAGLE-3)" : "");
     else if (strcmp(o->drafter, "none") != 0) fprintf(stderr, ", drafter %s", o->drafter);
     fprintf(stderr, "\ntokens     %llu in %.2f s: %.1f tokens/s (prompt before that: %.2f s)\n",
             (unsigned long long)c->tokens, c->seconds, ratio((double)c->tokens, c->seconds), c->prefill_seconds);

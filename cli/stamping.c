@@ -1,7 +1,8 @@
 // Between a decode and its log: see stamping.h.
 #include "cli/stamping.h"
 
-#include <fcntl.h>
+#include "base/file.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,42 +15,29 @@ static struct hm_log_model describe(const char *name, const char *architecture, 
     return model;
 }
 
-// The draft model, if there is one. Its rows are fitted to the target's ids.
-static bool describe_draft(const struct hm_model_info *draft, const struct hm_drafter *drafter, size_t vocab,
-                           struct hm_log_model *out)
-{
-    const struct hm_eagle3_info *head = drafter ? hm_drafter_eagle3_info(drafter) : NULL;
-    if (head) *out = describe(head->name, head->architecture, head->sha256, vocab);
-    else if (draft) *out = describe(draft->name, draft->architecture, draft->sha256, vocab);
-    return head || draft;
-}
-
 hm_status hm_stamping_check_path(const char *path, struct hm_error *err)
 {
     static const char magic[] = "{\"hallmark\":";
-    char head[sizeof magic];
     struct stat file, output;
     if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return HM_OK; // new, or refused when it is opened
     if (fstat(STDOUT_FILENO, &output) == 0 && file.st_dev == output.st_dev && file.st_ino == output.st_ino)
         return hm_fail(err, HM_USAGE, "%s: expected a file of its own for the log, found standard output", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return HM_OK;
-    ssize_t n = read(fd, head, sizeof magic - 1);
-    close(fd);
-    if (n == 0 || (n == (ssize_t)sizeof magic - 1 && memcmp(head, magic, sizeof magic - 1) == 0)) return HM_OK;
+    if (hm_file_may_replace(path, magic, sizeof magic - 1)) return HM_OK;
     return hm_fail(err, HM_USAGE, "%s: expected a new file or an old log to replace, found another kind of file", path);
 }
 
-hm_status hm_stamping_open(const struct hm_decode_options *options, const struct hm_model_info *target,
-                           const struct hm_model_info *draft, const struct hm_drafter *drafter,
-                           const struct hm_tokenizer *tokenizer, const struct hm_device *device,
+hm_status hm_stamping_open(const struct hm_decode_options *options, const struct hm_decode_models *models,
                            struct hm_stamping *out, struct hm_error *err)
 {
+    const struct hm_model_info *target = hm_model_info(models->target);
+    const struct hm_drafter *drafter = models->drafter;
+    const struct hm_draft_checkpoint draft = hm_decode_draft_checkpoint(models);
     char tokenizer_hash[HM_SHA256_HEX], traversal[32], score[32];
     struct hm_log_model draft_model;
     struct hm_log_model target_model = describe(target->name, target->architecture, target->sha256, target->vocab);
-    bool has_draft = describe_draft(draft, drafter, target->vocab, &draft_model);
-    hm_sha256_hex(hm_tokenizer_sha256(tokenizer), tokenizer_hash);
+    if (draft.name) // its rows are fitted to the target's ids
+        draft_model = describe(draft.name, draft.architecture, draft.sha256, target->vocab);
+    hm_sha256_hex(hm_tokenizer_sha256(models->tokenizer), tokenizer_hash);
     struct hm_log_header header = {
         .rules = options->certify,
         .rule_count = options->certify_count,
@@ -75,7 +63,7 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .top = 8,
         .all_nodes = options->all_nodes,
         .target = &target_model,
-        .draft = has_draft ? &draft_model : NULL,
+        .draft = draft.name ? &draft_model : NULL,
         .tokenizer_sha256 = tokenizer_hash,
         .drafter = drafter ? drafter->name : "none",
         .width = drafter ? options->width : 0,
@@ -86,7 +74,7 @@ hm_status hm_stamping_open(const struct hm_decode_options *options, const struct
         .score = hm_decode_score_name(options, score),
         .proposal = !drafter ? "none" : options->proposal == HM_PROPOSAL_IID ? "iid" : "topk",
         .weights_dtype = hm_dtype_name(target->dtype),
-        .backend = device->backend,
+        .backend = models->device->backend,
         .row_source = "verify",
     };
     struct hm_stamp_options stamp = {

@@ -3,8 +3,7 @@
 #define HM_CLI_STAMPING_H
 
 #include "certify/stamp.h"
-#include "cli/decode_options.h"
-#include "decode/model.h"
+#include "cli/decode_models.h"
 #include "decode/session.h"
 
 struct hm_stamping {
@@ -12,10 +11,8 @@ struct hm_stamping {
     uint32_t sequence;
 };
 
-// Opens the stamper for a decode as asked. drafter NULL: plain decoding; draft NULL: no draft model.
-hm_status hm_stamping_open(const struct hm_decode_options *options, const struct hm_model_info *target,
-                           const struct hm_model_info *draft, const struct hm_drafter *drafter,
-                           const struct hm_tokenizer *tokenizer, const struct hm_device *device,
+// Opens the stamper for a decode as asked.
+hm_status hm_stamping_open(const struct hm_decode_options *options, const struct hm_decode_models *models,
                            struct hm_stamping *out, struct hm_error *err);
 
 // Before anything is lost: refuses a log that would be standard output, or that would replace a file which is not a log.
