@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+enum { NODES_MOST = 1 << 14 }; // docs/log.md, "round"
+
 static hm_status expect(const char *what, int64_t expected, int64_t found, struct hm_error *err)
 {
     if (expected == found) return HM_OK;
@@ -66,6 +68,8 @@ hm_status hm_stamp_order_round(struct hm_stamp_order *order, const struct hm_log
     if (!rc) rc = expect("round: number", order->rounds, round->round, err);
     if (!rc) rc = expect("round: t", order->t, round->t, err);
     if (!rc && round->nodes == 0) rc = hm_fail(err, HM_USAGE, "round: expected at least its root, found no node");
+    if (!rc && round->nodes > NODES_MOST)
+        rc = hm_fail(err, HM_RANGE, "round: expected at most %d nodes, found %zu", NODES_MOST, round->nodes);
     for (size_t i = 0; i < round->nodes && !rc; i++) {
         rc = check_token("round: token", round->token[i], config->vocab, err);
         bool placed = i ? round->parent[i] >= 0 && (size_t)round->parent[i] < i : round->parent[i] == -1;

@@ -86,7 +86,8 @@ static void choose_scored(struct hm_tree *tree, const struct hm_pool *pool, cons
     if (pool->options.proposal == HM_PROPOSAL_IID || (!request->score_top && !request->score_frontier)) return;
     size_t count = rank(tree, pool, NULL), top = request->score_top, frontier = request->score_frontier;
     top = top > verified ? top - verified : 0;
-    for (size_t i = 0; i < count; i++) {
+    size_t room = HM_TREE_NODES_MOST > 2 + verified ? HM_TREE_NODES_MOST - 2 - verified : 0; // root, a drawn token
+    for (size_t i = 0; i < count && room; i++) {
         size_t c = tree->ranked[i].candidate;
         int32_t parent = pool->candidate[c].parent;
         if (tree->place[c] != OUTSIDE || !isfinite(tree->key[c])) continue;
@@ -94,6 +95,7 @@ static void choose_scored(struct hm_tree *tree, const struct hm_pool *pool, cons
         else if (frontier && (parent < 0 || tree->place[parent] == VERIFIED)) frontier--;
         else continue;
         tree->place[c] = SCORED;
+        room--;
     }
 }
 

@@ -35,6 +35,8 @@ struct hm_tree {
 hm_status hm_tree_init(struct hm_tree *tree, size_t nodes, struct hm_error *err); // room for the root and `nodes` more
 void hm_tree_clear(struct hm_tree *tree);
 
+enum { HM_TREE_NODES_MOST = 1 << 14 }; // of a round in a log (docs/log.md); scoring stops there
+
 // Which candidates are verified (docs/decoders.md, "Selection").
 enum hm_selection { HM_SELECT_DRAFT, HM_SELECT_ROOT, HM_SELECT_ROOT_DRAW, HM_SELECT_PEARL };
 struct hm_selection_request {

@@ -243,6 +243,35 @@ static void draws_are_taken_in_pool_order(void **state)
     hm_pool_clear(&pool);
 }
 
+// A log takes no larger tree, so scoring stops there.
+static void trees_stay_within_a_log(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 200, PARENTS = 100 };
+    struct hm_pool pool;
+    struct hm_tree tree;
+    int32_t token[CHILDREN];
+    float logq[CHILDREN];
+    struct hm_pool_options options = {.width = CHILDREN};
+    for (int32_t i = 0; i < CHILDREN; i++) token[i] = i, logq[i] = (float)-i - 1;
+    assert_int_equal(hm_pool_init(&pool, &options, NULL), HM_OK);
+    assert_int_equal(hm_tree_init(&tree, 1, NULL), HM_OK);
+    assert_int_equal(hm_pool_add(&pool, -1, token, logq, CHILDREN, NULL), HM_OK);
+    for (int32_t i = 0; i < PARENTS; i++) assert_int_equal(hm_pool_add(&pool, i, token, logq, CHILDREN, NULL), HM_OK);
+    assert_true(pool.count > HM_TREE_NODES_MOST);
+    const struct hm_selection_request all[] = {{.budget = PARENTS, .score_top = SIZE_MAX},
+                                               {.budget = PARENTS, .score_frontier = SIZE_MAX},
+                                               {.budget = PARENTS, .score_top = 500}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(hm_tree_select(&tree, 7, &pool, &all[i], NULL), HM_OK);
+        assert_true(tree.nodes <= HM_TREE_NODES_MOST);
+        assert_int_equal(tree.nodes - tree.scored, PARENTS + 1);
+    }
+    assert_int_equal(tree.scored, 400);
+    hm_tree_clear(&tree);
+    hm_pool_clear(&pool);
+}
+
 static void a_drawn_token_wants_a_place(void **state)
 {
     (void)state;
@@ -268,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(selection_equals_the_naive_one),
         cmocka_unit_test(draws_are_taken_in_pool_order),
+        cmocka_unit_test(trees_stay_within_a_log),
         cmocka_unit_test(a_drawn_token_wants_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
