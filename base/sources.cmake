@@ -2,6 +2,7 @@ list(APPEND HALLMARK_SOURCES
   base/clock.c
   base/error.c
   base/file.c
+  base/histogram.c
   base/json.c
   base/memory.c
   base/rational.c

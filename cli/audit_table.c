@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "reports/histogram.h"
+#include "base/histogram.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include "base/sha256.h"
 #include "bounds/ival.h"
 #include "certify/log_reader.h"
-#include "reports/histogram.h"
+#include "base/histogram.h"
 #include "reports/number.h"
 #include "reports/speculative.h"
 #include "reports/theory.h"

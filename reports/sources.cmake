@@ -16,7 +16,6 @@ list(APPEND HALLMARK_SOURCES
   ${assets}
   reports/aggregate.c
   reports/figures.c
-  reports/histogram.c
   reports/html_charts.c
   reports/html_claims.c
   reports/html_run.c

@@ -6,7 +6,7 @@
 
 #include "bounds/sequence.h"
 #include "certify/log_reader.h"
-#include "reports/histogram.h"
+#include "base/histogram.h"
 
 #include <stdint.h>
 

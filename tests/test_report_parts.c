@@ -1,6 +1,6 @@
 // The parts of a report: numbers that round to the honest side, histograms, files that appear whole, inert text.
 #include "reports/figures.h"
-#include "reports/histogram.h"
+#include "base/histogram.h"
 #include "reports/number.h"
 #include "reports/output.h"
 

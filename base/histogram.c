@@ -1,5 +1,5 @@
 // Counts of numbers by size: see histogram.h.
-#include "reports/histogram.h"
+#include "base/histogram.h"
 
 #include <math.h>
 

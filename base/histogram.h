@@ -2,8 +2,8 @@
 //
 // A bin is 1/32 of an octave (at most 3.2 % wide) and its edges are doubles, so "how many are at least this edge" is
 // exact, and a quantile is given by the edge on the honest side.
-#ifndef HM_REPORTS_HISTOGRAM_H
-#define HM_REPORTS_HISTOGRAM_H
+#ifndef HM_BASE_HISTOGRAM_H
+#define HM_BASE_HISTOGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,2 @@
+list(APPEND HALLMARK_SOURCES
+  evidence/finding.c)
