@@ -1,2 +1,5 @@
 list(APPEND HALLMARK_SOURCES
-  evidence/finding.c)
+  evidence/decimal.c
+  evidence/finding.c
+  evidence/known.c
+  evidence/sanity.c)

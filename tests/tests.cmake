@@ -9,6 +9,6 @@ function(hallmark_test name)
 endfunction()
 
 # Each area lists its own tests.
-foreach(area arb base kernels bounds certify check decode session tokenizer reports stamp study cli)
+foreach(area arb base kernels bounds certify check evidence decode session tokenizer reports stamp study cli)
   include(tests/${area}.cmake)
 endforeach()

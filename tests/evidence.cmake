@@ -1,0 +1,3 @@
+hallmark_test(decimal)
+hallmark_test(known)
+hallmark_test(sanity)

@@ -1,0 +1,13 @@
+// Tests of evidence/decimal.c.
+#include "tests/certify_rows.h"
+
+static void nothing_yet(void **state)
+{
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_yet)};
+    return cmocka_run_group_tests_name("decimal", tests, NULL, release_caches);
+}
