@@ -174,7 +174,7 @@ void hm_log_reader_close(struct hm_log_reader *r)
     if (r->file && r->file != stdin) fclose(r->file);
     cJSON_Delete(r->header_json);
     cJSON_Delete(r->json);
-    struct hm_reused *arrays[] = {&r->line, &r->parent, &r->token, &r->depth, &r->logq, &r->top, &r->claims};
+    struct hm_reused *arrays[] = {&r->line, &r->prompt, &r->parent, &r->token, &r->depth, &r->logq, &r->top, &r->claims};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]->data);
     free(r->path);
     free(r);

@@ -63,6 +63,7 @@ struct hm_record_header {
     int64_t width, depth, budget;
     const char *weights, *accumulate, *backend, *row_source; // each NULL when absent
     bool has_rows, rows_hashed;            // rows kept in shards; rows at least hashed
+    const char *target_rows, *draft_rows;  // file name patterns of the shards, not yet checked; NULL when not kept
     const char *version, *date, *host;     // of `run`; NULL when absent. Nothing in `run` is a claim
 };
 
@@ -71,6 +72,7 @@ struct hm_record_sequence {
     const char *id;                        // decimal digits when the log has an integer
     const char *category;                  // "" when absent
     const char *seed;                      // decimal digits
+    const int32_t *prompt;                 // [prompt_length]
     size_t prompt_length;
     int64_t max_tokens;
 };

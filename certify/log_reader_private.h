@@ -46,7 +46,7 @@ struct hm_log_reader {
     struct hm_record_step step_record;
     struct hm_record_end end_record;
     char number[24];             // an integer `id` as text
-    struct hm_reused parent, token, depth, logq, top, claims;
+    struct hm_reused prompt, parent, token, depth, logq, top, claims;
 };
 
 // Each parses the reader's current line into its record, and checks it against the records before.

@@ -153,7 +153,9 @@ static void parse_asserted(const cJSON *in, struct hm_record_header *h)
     h->accumulate = hm_field_text(numerics, "accumulate");
     h->backend = hm_field_text(numerics, "backend");
     h->row_source = hm_field_text(numerics, "row_source");
-    h->has_rows = hm_field_text(rows, "target") != NULL;
+    h->target_rows = hm_field_text(rows, "target");
+    h->draft_rows = hm_field_text(rows, "draft");
+    h->has_rows = h->target_rows != NULL;
     h->rows_hashed = h->has_rows || cJSON_IsTrue(hm_field_find(rows, "hashed"));
     h->version = hm_field_text(run, "version");
     h->date = hm_field_text(run, "date");
@@ -207,10 +209,28 @@ static bool is_seed(const char *text)
     return length < 20 || strcmp(text, "18446744073709551615") <= 0;
 }
 
+static hm_status parse_prompt(struct hm_log_reader *r, const struct hm_place *place)
+{
+    struct hm_record_sequence *s = &r->sequence_record;
+    const cJSON *prompt;
+    int32_t *ids;
+    int64_t id;
+    size_t i = 0;
+    TRY(hm_field_array(place, r->json, "prompt", 0, SIZE_MAX, &prompt, &s->prompt_length));
+    TRY(hm_log_reuse(place, &r->prompt, s->prompt_length, sizeof *ids, &ids));
+    for (const cJSON *c = prompt->child; c; c = c->next) {
+        if (!hm_value_integer(c, 0, r->header.target.vocab - 1, &id))
+            return hm_place_mismatch(place, "prompt", "token ids of the target's vocabulary", c);
+        ids[i++] = (int32_t)id;
+    }
+    s->prompt = ids;
+    return HM_OK;
+}
+
 hm_status hm_log_parse_sequence(struct hm_log_reader *r, const struct hm_place *place)
 {
     struct hm_record_sequence *s = &r->sequence_record;
-    const cJSON *in = r->json, *prompt, *stop, *id = hm_field_find(in, "id");
+    const cJSON *in = r->json, *stop, *id = hm_field_find(in, "id");
     int64_t number;
     *s = (struct hm_record_sequence){.category = hm_field_text(in, "category")};
     if (r->header.audit) return hm_place_fail(place, "kind", HM_FORMAT, "a row, as this is an audit", "a sequence");
@@ -226,10 +246,7 @@ hm_status hm_log_parse_sequence(struct hm_log_reader *r, const struct hm_place *
     }
     if (!s->category) s->category = "";
     if (hm_field_find(in, "turn")) TRY(hm_field_integer(place, in, "turn", 0, UINT32_MAX, &s->turn));
-    TRY(hm_field_array(place, in, "prompt", 0, SIZE_MAX, &prompt, &s->prompt_length));
-    for (const cJSON *c = prompt->child; c; c = c->next)
-        if (!hm_value_integer(c, 0, r->header.target.vocab - 1, &number))
-            return hm_place_mismatch(place, "prompt", "token ids of the target's vocabulary", c);
+    TRY(parse_prompt(r, place));
     TRY(hm_field_string(place, in, "seed", &s->seed));
     if (!is_seed(s->seed)) return hm_place_fail(place, "seed", HM_FORMAT, "digits below 2^64", "something else");
     TRY(hm_field_object(place, in, "stop", &stop));
