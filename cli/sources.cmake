@@ -19,16 +19,23 @@ add_executable(hallmark_command
   cli/flags.c
   cli/kept_rows.c
   cli/main.c
+  cli/merge.c
+  cli/parts.c
+  cli/parts_merge.c
+  cli/parts_read.c
+  cli/parts_write.c
   cli/prompts.c
   cli/record.c
   cli/replay.c
   cli/report.c
   cli/select.c
   cli/select_print.c
+  cli/shards.c
   cli/shortened.c
   cli/stamping.c
   cli/timing.c
-  cli/verify.c)
+  cli/verify.c
+  cli/verify_summary.c)
 target_compile_definitions(hallmark_command PRIVATE HM_VERSION="${PROJECT_VERSION}")
 target_link_libraries(hallmark_command PRIVATE hallmark)
 set_target_properties(hallmark_command PROPERTIES OUTPUT_NAME hallmark)

@@ -1,7 +1,9 @@
 // hallmark verify: proves certificate logs, or refutes them (docs/log.md "Checking"). A thin front of the independent
-// checker in certify/check/; the last line of output is always one of the five that page lists.
+// checker in certify/check/; the last line of output is always one of the five that page lists (verify_summary.c), but for a
+// shard of many logs, whose part `hallmark merge` reads (docs/scale.md).
 #include "cli/command.h"
 #include "cli/replay.h"
+#include "cli/verify_summary.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -19,6 +21,8 @@ struct arguments {
     struct hm_check_options options;
     bool json, quiet, simple, replay;
     const char *model, *draft; // of --replay
+    struct hm_shards shards;
+    const char *parts; // the folder
 };
 
 struct watch { // progress on a terminal, once a run has taken two seconds
@@ -58,26 +62,29 @@ static void usage(FILE *to)
           "    --model DIR        the target's folder and\n"
           "    --draft DIR        the draft's, for logs that name a draft model\n"
           "  --json               one JSON object a log instead of text\n"
-          "  --quiet              the last line only\n\n"
+          "  --quiet              the last line only\n"
+          "  --shard i/n          check each n-th log only, beginning with the i-th, and\n"
+          "    --parts DIR        write what there is to say into DIR, for hallmark merge;\n"
+          "                       --shard auto asks Slurm, MPI or Kubernetes for i and n\n\n"
           "Exit codes: 0 proved, 1 refuted, 2 unreadable or wrong usage, 3 undecided,\n"
           "truncated or rows absent.\n",
           to);
 }
 
 // A JSON string; the checker's messages are printable ASCII, a path may be anything.
-static void print_string(const char *s)
+static void print_string(const char *s, FILE *to)
 {
-    putchar('"');
+    putc('"', to);
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
         if (c == '"' || c == '\\')
-            printf("\\%c", c);
+            fprintf(to, "\\%c", c);
         else if (c < ' ' || c == 0x7f)
-            printf("\\u%04x", c);
+            fprintf(to, "\\u%04x", c);
         else
-            putchar(c);
+            putc(c, to);
     }
-    putchar('"');
+    putc('"', to);
 }
 
 // Does the log end before its end record?  A checker that stopped at a line has not seen the end.
@@ -86,28 +93,21 @@ static bool is_cut(const struct hm_check_result *r)
     return r->truncated && r->kind != HM_CHECK_REFUTED && r->kind != HM_CHECK_UNREADABLE;
 }
 
-static void print_json(const char *path, const struct hm_check_result *r)
+static void print_json(const char *path, const struct hm_check_result *r, FILE *to)
 {
     static const char *const kinds[] = {"proved", "consistent", "refuted", "undecided", "unreadable"};
-    printf("{\"log\":");
-    print_string(path);
-    printf(",\"result\":\"%s\",\"exit\":%d,\"claims\":%" PRIu64 ",\"undecided\":%" PRIu64 ",\"steps\":%" PRIu64
+    fprintf(to, "{\"log\":");
+    print_string(path, to);
+    fprintf(to, ",\"result\":\"%s\",\"exit\":%d,\"claims\":%" PRIu64 ",\"undecided\":%" PRIu64 ",\"steps\":%" PRIu64
            ",\"truncated\":%s,\"line\":",
            kinds[r->kind], r->exit_code, r->claims, r->undecided, r->steps, is_cut(r) ? "true" : "false");
     if (r->line)
-        printf("%" PRIu64, r->line);
+        fprintf(to, "%" PRIu64, r->line);
     else
-        printf("null");
-    printf(",\"message\":");
-    print_string(r->message);
-    puts("}");
-}
-
-// Refuted or unreadable beats undecided beats proved; 2 > 1 > 3 > 0, and a consistent log is worse than a proved one.
-static int badness(const struct hm_check_result *r)
-{
-    static const int of_exit[4] = {0, 3, 4, 2};
-    return 2 * of_exit[r->exit_code & 3] + (r->kind != HM_CHECK_PROVED);
+        fprintf(to, "null");
+    fprintf(to, ",\"message\":");
+    print_string(r->message, to);
+    fputs("}\n", to);
 }
 
 // A log lies in a folder with its row shards. Anything but a regular file (standard input, a pipe that would block, a
@@ -168,72 +168,75 @@ static bool is_audit(const char *path)
     return audit;
 }
 
-// What the last line does not say: what a proof leaves out, how rows that are absent can be had.
-static void print_remark(enum hm_check_kind kind, bool audits, const struct arguments *a)
+static void print_log(const char *path, const struct hm_check_result *result, int count, const struct arguments *a, FILE *to)
 {
-    bool replayed = a->replay, drafted = !replayed || !a->options.replay->reads_draft;
-    if (replayed && !drafted)
-        puts("rows of an EAGLE-3 draft are not computed again: read where they were kept, not bound to their contexts");
-    if (kind == HM_CHECK_PROVED && replayed)
-        puts("proved from the models; asserted only: names, tokenizer, text (docs/log.md)");
-    else if (kind == HM_CHECK_PROVED && audits)
-        puts("proved from the rows; asserted only: names and hashes of files (docs/log.md)");
-    else if (kind == HM_CHECK_PROVED)
-        puts("proved from the rows; asserted only: model names and hashes, prompt, text (docs/log.md)");
-    else if (kind == HM_CHECK_CONSISTENT && !audits && !replayed)
-        puts("rows recomputed from the models: verify --replay --model DIR [--draft DIR] LOG");
+    if (a->json)
+        print_json(path, result, to);
+    else if (count > 1 && !a->quiet)
+        fprintf(to, "%s: %s\n", path, result->message);
 }
 
-// The line that scripts read. path: the log it speaks of, NULL where that is plain.
-static void print_last_line(const struct hm_check_result *worst, uint64_t claims, const char *path)
+// What decides about the output, in one order (parts.h). Returns how many there are.
+static size_t list_arguments(const struct arguments *a, char *list[12])
 {
-    if (worst->kind == HM_CHECK_PROVED) {
-        printf("hallmark: PROVED %" PRIu64 " claims\n", claims);
-        return;
+    const struct {
+        bool given;
+        const char *flag, *value;
+    } all[] = {
+        {a->options.allow_truncated, "--allow-truncated", NULL},
+        {a->options.allow_absent_rows, "--allow-absent-rows", NULL},
+        {a->simple, "--checker", "simple"},
+        {a->replay, "--replay", NULL},
+        {a->model, "--model", a->model},
+        {a->draft, "--draft", a->draft},
+        {a->json, "--json", NULL},
+        {a->quiet, "--quiet", NULL},
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].given) continue;
+        list[count++] = (char *)all[i].flag; // read only, as everything in hm_parts_setup
+        if (all[i].value) list[count++] = (char *)all[i].value;
     }
-    if (worst->kind == HM_CHECK_CONSISTENT) {
-        printf("hallmark: CONSISTENT %" PRIu64 " claims (rows absent)\n", claims);
-        return;
+    return count;
+}
+
+static hm_status check_all(char **paths, int count, const struct arguments *a, struct hm_parts_run *run, struct hm_error *err)
+{
+    struct hm_check_result result;
+    hm_status rc = HM_OK;
+    for (int i = 0; i < count && !rc; i++) {
+        if (!hm_parts_take(run, (size_t)i)) continue;
+        check(paths[i], a, &result);
+        print_log(paths[i], &result, count, a, hm_parts_text(run));
+        bool of_use = result.kind == HM_CHECK_PROVED || result.kind == HM_CHECK_CONSISTENT; // hence a file
+        bool reads_draft = a->replay && a->options.replay->reads_draft;
+        cJSON *json = hm_verify_result(&result, of_use && is_audit(paths[i]), reads_draft);
+        rc = hm_parts_result(run, (size_t)i, json, err);
     }
-    printf("hallmark: %s", worst->message);
-    if (path) {
-        fputs(" (", stdout);
-        for (; *path; path++) putchar((unsigned char)*path < ' ' || *path == 0x7f ? '?' : *path);
-        putchar(')');
-    }
-    putchar('\n');
+    return rc;
 }
 
 static int verify(char **paths, int count, const struct arguments *a)
 {
-    struct hm_check_result worst = {0}, result;
-    const char *worst_path = NULL;
-    uint64_t claims = 0;
-    bool audits = true; // so far
-    for (int i = 0; i < count; i++) {
-        check(paths[i], a, &result);
-        claims += result.claims;
-        if (a->json)
-            print_json(paths[i], &result);
-        else if (count > 1 && !a->quiet)
-            printf("%s: %s\n", paths[i], result.message);
-        if (i == 0 || badness(&result) > badness(&worst)) {
-            worst = result;
-            worst_path = paths[i];
-        }
-        bool of_use = result.kind == HM_CHECK_PROVED || result.kind == HM_CHECK_CONSISTENT; // hence a file
-        audits = audits && of_use && is_audit(paths[i]);
-        fflush(stdout);
-    }
-    bool of_a_line = worst.kind == HM_CHECK_REFUTED || worst.kind == HM_CHECK_UNREADABLE;
-    bool name_it = of_a_line && (count > 1 || worst.line == 0); // line 0: the file itself
-    if (!a->json && !a->quiet) print_remark(worst.kind, audits, a);
-    if (!a->json) print_last_line(&worst, claims, name_it ? worst_path : NULL);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fputs("hallmark: cannot write the result\n", stderr);
-        return HM_EXIT_USAGE;
-    }
-    return worst.exit_code;
+    struct hm_parts_run *run;
+    struct hm_error err;
+    char *list[12];
+    int code = HM_EXIT_USAGE;
+    const struct hm_parts_setup setup = {
+        .summary = &hm_verify_summary,
+        .arguments = list,
+        .argument_count = list_arguments(a, list),
+        .inputs = paths,
+        .input_count = (size_t)count,
+        .shards = a->shards,
+        .folder = a->parts,
+    };
+    hm_status rc = hm_parts_open(&setup, &run, &err);
+    if (!rc) rc = check_all(paths, count, a, run, &err);
+    if (!rc) rc = hm_parts_finish(run, &code, &err);
+    hm_parts_close(run);
+    return rc ? hm_cli_fail(&err) : code;
 }
 
 // Loads the models, checks the logs with them.
@@ -278,7 +281,7 @@ static bool apply_switch(const char *flag, struct arguments *a)
 
 static bool takes_value(const char *flag)
 {
-    static const char *const flags[] = {"--checker", "--threads", "--model", "--draft"};
+    static const char *const flags[] = {"--checker", "--threads", "--model", "--draft", "--shard", "--parts"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(flags[i], flag) == 0) return true;
     return false;
@@ -289,6 +292,13 @@ static bool apply_value(const char *flag, const char *value, struct arguments *a
 {
     if (strcmp(flag, "--model") == 0 || strcmp(flag, "--draft") == 0) {
         *(strcmp(flag, "--model") == 0 ? &a->model : &a->draft) = value;
+    } else if (strcmp(flag, "--parts") == 0) {
+        a->parts = value;
+    } else if (strcmp(flag, "--shard") == 0) {
+        struct hm_error err;
+        if (!hm_shards_parse(value, environ, &a->shards, &err)) return true;
+        fprintf(stderr, "hallmark: verify: %s\n", err.message);
+        return false;
     } else if (strcmp(flag, "--checker") == 0) {
         a->simple = strcmp(value, "simple") == 0;
         if (a->simple || strcmp(value, "fast") == 0) return true;
@@ -321,8 +331,8 @@ static bool parse(int argc, char **argv, struct arguments *a, int *count, int *c
             return false;
         } else if (takes_value(s)) {
             bool there = i + 1 < argc;
-            if (!there && (strcmp(s, "--model") == 0 || strcmp(s, "--draft") == 0))
-                return usage_error("expected a folder after --model and --draft");
+            if (!there && (strcmp(s, "--model") == 0 || strcmp(s, "--draft") == 0 || strcmp(s, "--parts") == 0))
+                return usage_error("expected a folder after --model, --draft and --parts");
             if (!apply_value(s, there ? argv[++i] : "nothing", a)) return false;
         } else if (strcmp(s, "-") == 0) {
             fputs("hallmark: verify: expected a log file, found \"-\": a log is read with the row shards beside it\n",
@@ -337,6 +347,8 @@ static bool parse(int argc, char **argv, struct arguments *a, int *count, int *c
     if (a->replay && !a->model) return usage_error("--replay: expected --model DIR as well");
     if (a->replay && a->simple) return usage_error("--replay: only the fast checker replays");
     if (!a->replay && (a->model || a->draft)) return usage_error("--model and --draft go with --replay");
+    if (a->shards.count && !a->parts) return usage_error("--shard: expected --parts DIR as well");
+    if (a->parts && !a->shards.count) return usage_error("--parts goes with --shard i/n");
     return true;
 }
 
