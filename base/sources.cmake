@@ -4,6 +4,7 @@ list(APPEND HALLMARK_SOURCES
   base/file.c
   base/histogram.c
   base/json.c
+  base/json_text.c
   base/memory.c
   base/rational.c
   base/sha256.c)
