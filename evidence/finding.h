@@ -44,6 +44,10 @@ struct hm_finding {
     char what[HM_FINDING_WHAT];   // "expected at most 1, found 1.00021"
 };
 
+// Fills *out; texts that do not fit are cut at a character border, and control characters in them become '?'.
+void hm_finding_set(struct hm_finding *out, enum hm_finding_kind kind, int64_t sequence, int64_t t, const char *where,
+                    const char *format, ...) __attribute__((format(printf, 6, 7)));
+
 // Evidence that is missing: the field, and the engine's flag that would supply it.
 enum hm_missing {
     HM_MISSING_LOGPROBS,    // no log-probabilities at all
