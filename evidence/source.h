@@ -72,20 +72,20 @@ struct hm_event {
     const struct hm_finding *finding;
 };
 
-struct hm_source;
+struct hm_source_file;
 
 // Opens a file. HM_FORMAT when no format or more than one fits: the message lists what was looked for and names --format.
-hm_status hm_source_open(const char *path, const struct hm_source_options *options, struct hm_source **out,
+hm_status hm_source_open(const char *path, const struct hm_source_options *options, struct hm_source_file **out,
                          struct hm_error *err);
-void hm_source_close(struct hm_source *source); // NULL is allowed
+void hm_source_close(struct hm_source_file *source); // NULL is allowed
 
-enum hm_format hm_source_format(const struct hm_source *source);
-const char *hm_source_decided_by(const struct hm_source *source); // "--format", "the magic _logits_", "the field meta_info"
+enum hm_format hm_source_format(const struct hm_source_file *source);
+const char *hm_source_decided_by(const struct hm_source_file *source); // "--format", "the magic _logits_", "the field meta_info"
 
 // The next event; HM_EVENT_END for ever after the last. A sequence comes before its tokens, a finding after what it speaks
 // of. After an error the source gives the same error again. Findings about one row's values are hm_sanity_check's, not the
 // source's; those about lists, ids and counters are.
-hm_status hm_source_next(struct hm_source *source, struct hm_event *out, struct hm_error *err);
+hm_status hm_source_next(struct hm_source_file *source, struct hm_event *out, struct hm_error *err);
 
 // The engine's flag that supplies what is missing: "logprobs=20", "--max-logprobs", with the name of the request field.
 const char *hm_format_flag(enum hm_format format, enum hm_missing missing);
