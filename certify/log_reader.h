@@ -140,7 +140,7 @@ struct hm_record_step {
     int64_t sequence, t, round;            // round -1: the token came from the prompt's last row
     int64_t index;                         // of a row record; -1 otherwise
     int64_t token, node, depth, child;     // child -1: none
-    enum hm_step_source source;
+    enum hm_source source;
     struct hm_record_row row, draft_row;
     const struct hm_record_logit *top;     // [top_count]
     size_t top_count;

@@ -137,7 +137,7 @@ static hm_status parse_place(struct hm_log_reader *r, const struct hm_place *pla
     if (r->finished) return hm_place_fail(place, "t", HM_FORMAT, "no step after the one with `finish`", "another step");
     TRY(hm_field_integer(place, in, "token", 0, r->header.target.vocab - 1, &step->token));
     TRY(hm_field_choice(place, in, "source", sources, 3, &which));
-    step->source = (enum hm_step_source)which;
+    step->source = (enum hm_source)which;
     if (step->source != HM_SOURCE_PREFILL) {
         if (r->round < 0) return hm_place_fail(place, "source", HM_FORMAT, "a round before its steps", "none");
         TRY(hm_field_integer(place, in, "round", r->round, r->round, &step->round));

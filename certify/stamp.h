@@ -108,14 +108,14 @@ struct hm_log_round {
     double draft_seconds, verify_seconds; // into `run`
 };
 
-enum hm_step_source { HM_SOURCE_PREFILL, HM_SOURCE_ACCEPTED, HM_SOURCE_CONTINUATION };
+enum hm_source { HM_SOURCE_PREFILL, HM_SOURCE_ACCEPTED, HM_SOURCE_CONTINUATION };
 enum hm_finish { HM_FINISH_NONE, HM_FINISH_EOS, HM_FINISH_LENGTH, HM_FINISH_STOP };
 
 struct hm_log_step {
     uint32_t sequence, t;
     int64_t round;                 // -1: prefill
     int32_t token;                 // -1: a node record
-    enum hm_step_source source;
+    enum hm_source source;
     size_t node, depth;
     int64_t child;                 // accepted child's node index, or -1
     size_t support;                // tokens left after the processors (vocab when off or at temperature 0)

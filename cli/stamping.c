@@ -108,7 +108,7 @@ hm_status hm_stamping_round(struct hm_stamping *s, const struct hm_round_event *
     return hm_stamper_round(s->stamper, &round, err);
 }
 
-static enum hm_step_source source_of(enum hm_token_source source)
+static enum hm_source source_of(enum hm_token_source source)
 {
     switch (source) {
     case HM_TOKEN_ACCEPTED: return HM_SOURCE_ACCEPTED;
