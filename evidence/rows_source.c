@@ -1,0 +1,107 @@
+// Rows of logits that another program saved (decode/row_file.h), as one sequence whose tokens nobody told.
+#include "evidence/source_state.h"
+
+#include "base/memory.h"
+#include "decode/row_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct rows {
+    struct hm_row_file *file;
+    struct hm_row_file_info info;
+    size_t told;                  // vocabulary as the caller says, 0: not told
+    size_t next;                  // row
+    bool began;
+    float *row;                   // [vocab]
+    struct hm_source_sequence sequence;
+    struct hm_source_token token;
+    struct hm_finding finding;    // to be told after the event that was given last
+    bool found;
+    char where[40];
+};
+
+static void give_sequence(struct rows *r, struct hm_event *out)
+{
+    r->began = true;
+    r->sequence = (struct hm_source_sequence){.id = "", .model = "", .category = "", .draft_tokens = -1, .accepted_tokens = -1};
+    *out = (struct hm_event){.kind = HM_EVENT_SEQUENCE, .sequence = &r->sequence};
+    r->found = r->info.rows == 0 || r->told > r->info.vocab;
+    if (r->info.rows == 0)
+        hm_finding_set(&r->finding, HM_FINDING_LENGTH, 0, -1, r->info.name, "expected at least one row, found none");
+    else if (r->found)
+        hm_finding_set(&r->finding, HM_FINDING_LENGTH, 0, -1, r->info.name, "expected rows of %zu logits, found %zu", r->told,
+                       r->info.vocab);
+}
+
+// Columns beyond the tokenizer that can be drawn.
+static void look_at_padding(struct rows *r)
+{
+    size_t beyond = 0;
+    for (size_t i = r->told; i < r->info.vocab; i++) beyond += r->row[i] != -INFINITY;
+    r->found = beyond > 0;
+    hm_finding_set(&r->finding, HM_FINDING_PADDING, 0, (int64_t)r->next, r->where,
+                   "expected -inf in the %zu columns beyond a vocabulary of %zu, found other values in %zu",
+                   r->info.vocab - r->told, r->told, beyond);
+}
+
+static void give_row(struct rows *r, struct hm_event *out)
+{
+    hm_row_file_read(r->file, r->next, r->row);
+    snprintf(r->where, sizeof r->where, "row %zu", r->next);
+    r->token = (struct hm_source_token){.t = (uint32_t)r->next, .token = -1, .has_row = true, .where = r->where};
+    r->token.row = (struct hm_evidence){.unit = HM_UNIT_LOGIT, .emitted = HM_UNSEEN, .vocab = r->info.vocab, .logits = r->row};
+    if (r->next == 0 && r->told && r->told < r->info.vocab) look_at_padding(r);
+    r->next++;
+    *out = (struct hm_event){.kind = HM_EVENT_TOKEN, .token = &r->token};
+}
+
+static hm_status next_event(void *state, struct hm_event *out, struct hm_error *err)
+{
+    struct rows *r = state;
+    (void)err;
+    if (!r->began) {
+        give_sequence(r, out);
+    } else if (r->found) {
+        r->found = false;
+        *out = (struct hm_event){.kind = HM_EVENT_FINDING, .finding = &r->finding};
+    } else if (r->next < r->info.rows) {
+        give_row(r, out);
+    } else {
+        *out = (struct hm_event){.kind = HM_EVENT_END};
+    }
+    return HM_OK;
+}
+
+static void close_reader(void *state)
+{
+    struct rows *r = state;
+    hm_row_file_close(r->file);
+    free(r->row);
+    free(r);
+}
+
+hm_status hm_rows_open(const char *path, const struct hm_map *map, const struct hm_source_options *options,
+                       struct hm_reader *out, struct hm_error *err)
+{
+    (void)map;
+    struct rows *r = hm_calloc(1, sizeof *r);
+    if (!r) return hm_fail(err, HM_MEMORY, "%s: out of memory", path);
+    hm_status rc = hm_row_file_open(path, options->tensor, &r->file, err);
+    if (!rc) {
+        r->info = hm_row_file_info(r->file);
+        r->told = options->vocab;
+        r->row = hm_calloc(r->info.rows ? r->info.vocab : 0, sizeof *r->row);
+        if (r->info.rows > UINT32_MAX)
+            rc = hm_fail(err, HM_RANGE, "%s: expected fewer than 2^32 rows, found %zu", path, r->info.rows);
+        else if (!r->row)
+            rc = hm_fail(err, HM_MEMORY, "%s: out of memory for rows of %zu logits", path, r->info.vocab);
+    }
+    if (rc) {
+        close_reader(r);
+        return rc;
+    }
+    *out = (struct hm_reader){.state = r, .next = next_event, .close = close_reader};
+    return HM_OK;
+}
