@@ -1,7 +1,8 @@
 // Private to cli/parts*.c: the file of one part, written and read (docs/scale.md "The file").
 //
-// A part is JSON Lines: a header, for each input of the share its text in pieces and then its result, and an end line with the
-// SHA-256 of all bytes before it. Text and names are bytes: in JSON each character, U+0001 to U+00FF, stands for one.
+// A part is JSON Lines: a header, for each input of the share its text in pieces and then its result, and an end line that
+// closes with the SHA-256 of all bytes before it. Text and names are bytes: in JSON each character, U+0001 to U+00FF, stands for
+// one.
 #ifndef HM_CLI_PARTS_FILE_H
 #define HM_CLI_PARTS_FILE_H
 

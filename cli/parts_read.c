@@ -18,7 +18,7 @@ struct hm_part {
     char *text;           // of the line at hand
     size_t capacity, size;
     cJSON *json;          // of the line at hand
-    struct hm_sha256 *hash; // of the lines before it; NULL after the end
+    struct hm_sha256 *hash; // of the lines before it
     struct hm_part_header header;
     char *version, *command, **arguments;
     size_t done;          // inputs whose result was read
@@ -244,21 +244,32 @@ const char *hm_part_name(const struct hm_part *p)
 
 // ---- records
 
-// The end line: all inputs were there, the bytes are those that were written, nothing follows.
-static hm_status read_end(struct hm_part *p, const cJSON *end, struct hm_error *err)
+// The bytes of the part are those that were written: the end line closes with the hash of all that stands before it.
+static hm_status check_hash(struct hm_part *p, struct hm_error *err)
 {
+    static const size_t tail = sizeof ",\"sha256\":\"\"}\n" - 1 + HM_SHA256_HEX - 1;
     uint8_t digest[HM_SHA256_BYTES];
     char expected[HM_SHA256_HEX], found[HM_SHA256_HEX];
+    hm_status rc = read_hash(p, "sha256", found, err);
+    if (!rc && (p->size < tail || memcmp(p->text + p->size - tail, ",\"sha256\":\"", 11) != 0))
+        rc = wrong(p, err, "expected sha256 at the end of the line, found it elsewhere");
+    if (!rc) rc = hm_sha256_add(p->hash, p->text, p->size - tail, err);
+    if (!rc) rc = hm_sha256_finish(p->hash, digest, err);
+    if (rc) return rc;
+    hm_sha256_hex(digest, expected);
+    if (strcmp(expected, found) == 0) return HM_OK;
+    return wrong(p, err, "sha256: expected %s of all that stands before, found %s", expected, found);
+}
+
+// The end line: all inputs were there, and nothing follows.
+static hm_status read_end(struct hm_part *p, const cJSON *end, struct hm_error *err)
+{
     size_t share = hm_part_share(p->header.shards, p->header.inputs), inputs, code;
     if (p->done != share) return wrong(p, err, "expected the results of %zu inputs before the end, found %zu", share, p->done);
     hm_status rc = read_count(p, end, "inputs", share, share, &inputs, err);
     if (!rc) rc = read_count(p, end, "exit", 0, 255, &code, err);
-    if (!rc) rc = read_hash(p, "sha256", found, err);
-    if (!rc) rc = hm_sha256_finish(p->hash, digest, err);
-    if (rc) return rc;
-    hm_sha256_hex(digest, expected);
-    if (strcmp(expected, found) != 0) return wrong(p, err, "sha256: expected %s of the lines before, found %s", expected, found);
-    rc = read_line(p, err);
+    if (!rc) rc = check_hash(p, err);
+    if (!rc) rc = read_line(p, err);
     if (!rc && p->size > 0) rc = wrong(p, err, "expected nothing after the end line, found more");
     return rc;
 }

@@ -237,17 +237,17 @@ void hm_part_discard(struct hm_part_writer *w)
     free(w);
 }
 
+// The hash covers what stands before it, in this line too.
 static hm_status write_end(struct hm_part_writer *w, int exit_code, struct hm_error *err)
 {
     uint8_t digest[HM_SHA256_BYTES];
-    char hex[HM_SHA256_HEX];
-    hm_status rc = hm_sha256_finish(w->hash, digest, err);
-    hm_sha256_close(w->hash);
-    w->hash = NULL;
+    char end[96], hex[HM_SHA256_HEX];
+    int size = snprintf(end, sizeof end, "{\"end\":{\"inputs\":%zu,\"exit\":%d}", w->done, exit_code);
+    hm_status rc = hm_sha256_add(w->hash, end, (size_t)size, err);
+    if (!rc) rc = hm_sha256_finish(w->hash, digest, err);
     if (rc) return rc;
     hm_sha256_hex(digest, hex);
-    bool good = fprintf(w->file, "{\"end\":{\"inputs\":%zu,\"exit\":%d},\"sha256\":\"%s\"}\n", w->done, exit_code, hex) > 0;
-    return good ? HM_OK : cannot(w, "write", err);
+    return fprintf(w->file, "%s,\"sha256\":\"%s\"}\n", end, hex) > 0 ? HM_OK : cannot(w, "write", err);
 }
 
 // The name appears when the bytes are on the disk.

@@ -139,7 +139,9 @@ static hm_status find_automatically(const char *text, char *const *environment, 
     size_t said = 0;
     if (*rest && (*rest++ != '/' || !read_number(&rest, HM_SHARDS_MOST, &said) || *rest || said == 0))
         return hm_fail(err, HM_USAGE, "--shard: expected auto/N with N from 1 to %d, found \"%s\"", HM_SHARDS_MOST, text);
-    return find(environment, said, out, err);
+    hm_status rc = find(environment, said, out, err);
+    if (rc) *out = (struct hm_shards){0};
+    return rc;
 }
 
 hm_status hm_shards_parse(const char *text, char *const *environment, struct hm_shards *out, struct hm_error *err)

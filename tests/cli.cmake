@@ -6,6 +6,9 @@ endforeach()
 
 # Parts of commands that can be asked by themselves.
 hallmark_test(draft_vocabulary cli/draft_vocabulary.c)
+hallmark_test(shards cli/shards.c)
+hallmark_test(parts cli/parts.c cli/parts_merge.c cli/parts_read.c cli/parts_write.c cli/shards.c)
+target_compile_definitions(test_parts PRIVATE HM_VERSION="${PROJECT_VERSION}")
 hallmark_test(replay_rows cli/replay.c)
 hallmark_test(audit_oracle)
 target_compile_definitions(test_audit_oracle PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
