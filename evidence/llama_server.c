@@ -1,0 +1,9 @@
+// To be written.
+#include "evidence/source_state.h"
+
+hm_status hm_llama_server_open(const char *path, const struct hm_map *map, const struct hm_source_options *options,
+                       struct hm_reader *out, struct hm_error *err)
+{
+    (void)map, (void)options, (void)out;
+    return hm_fail(err, HM_UNSUPPORTED, "%s: not read yet", path);
+}
