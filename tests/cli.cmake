@@ -1,8 +1,10 @@
 # The command as its users see it.
-foreach(script command_line verify_messages audit replay end_to_end)
+foreach(script command_line verify_messages audit replay end_to_end scale)
   add_test(NAME ${script} COMMAND ${CMAKE_SOURCE_DIR}/tests/${script} $<TARGET_FILE:hallmark_command>)
   set_tests_properties(${script} PROPERTIES TIMEOUT 900)
 endforeach()
+add_test(NAME scale_mpi COMMAND ${CMAKE_SOURCE_DIR}/tests/scale $<TARGET_FILE:hallmark_command> mpi)
+set_tests_properties(scale_mpi PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77) # where there is no mpirun
 
 # Parts of commands that can be asked by themselves.
 hallmark_test(draft_vocabulary cli/draft_vocabulary.c)
