@@ -3,10 +3,16 @@ list(APPEND HALLMARK_SOURCES
   evidence/documents.c
   evidence/events.c
   evidence/finding.c
+  evidence/fork.c
   evidence/hallmark_source.c
   evidence/known.c
+  evidence/leading.c
+  evidence/level.c
+  evidence/likelihood.c
   evidence/llama_kld.c
   evidence/llama_server.c
+  evidence/match.c
+  evidence/noise.c
   evidence/openai_chat.c
   evidence/openai_completions.c
   evidence/rows_source.c
