@@ -114,21 +114,17 @@ static void add_speculation(struct hm_gather *g, const struct hm_record_step *st
 }
 
 // Bands hold steps that could have been certified or not: with verdicts, a last accepted and a first rejected token.
-static void add_bands(struct hm_claim_figures *f, const struct hm_record_claim *claim, enum hm_token_status status)
+static void add_bands(struct hm_claim_figures *f, const struct hm_record_step *step, const struct hm_record_claim *claim,
+                      enum hm_token_status status)
 {
     bool speaks = status == HM_TOKEN_CERTIFIED || status == HM_TOKEN_COVERED || status == HM_TOKEN_UNCOVERED;
-    if (!speaks || !claim->has_level) return;
+    if (!speaks || !claim->has_level || !step->has_draft) return;
     if (claim->has_margin) {
-        struct hm_band *band = &f->gap[band_of(HM_GAP_EDGES, claim->margin.gap.lo)];
-        band->steps++;
-        band->certified += status == HM_TOKEN_CERTIFIED;
+        hm_known_add(&f->gap[band_of(HM_GAP_EDGES, claim->margin.gap.lo)], step, claim);
         f->gap_steps++;
     }
-    if (claim->edge[0].present && claim->edge[1].present) {
-        struct hm_band *band = &f->logit[band_of(HM_LOGIT_EDGES, claim->edge[0].logit - claim->edge[1].logit)];
-        band->steps++;
-        band->certified += status == HM_TOKEN_CERTIFIED;
-    }
+    if (claim->edge[0].present && claim->edge[1].present)
+        hm_known_add(&f->logit[band_of(HM_LOGIT_EDGES, claim->edge[0].logit - claim->edge[1].logit)], step, claim);
 }
 
 static void add_claim(struct hm_claim_figures *f, const struct hm_record_step *step,
@@ -147,8 +143,14 @@ static void add_claim(struct hm_claim_figures *f, const struct hm_record_step *s
     f->certified_any += status == HM_TOKEN_CERTIFIED;
     f->covered[claim->covered]++;
     for (int i = 0; i < 3; i++) f->verdict[i][claim->certified[i]]++;
-    if (claim->has_distances && step->has_draft) hm_histogram_add(&f->draft, step->kl_pq.hi);
-    add_bands(f, claim, status);
+    if (claim->has_distances && step->has_draft) {
+        hm_histogram_add(&f->draft, step->kl_pq.hi);
+        hm_histogram_add(&f->draft_klr, step->kl_qp.hi);
+        hm_histogram_add(&f->draft_tv, step->tv.hi);
+    }
+    if (claim->certified[0] != HM_CERT_INAPPLICABLE && claim->has_level && step->has_draft)
+        hm_known_add(&f->known, step, claim);
+    add_bands(f, step, claim, status);
 }
 
 static uint64_t undecided_answers(const struct hm_record_claim *claim)

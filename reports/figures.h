@@ -8,6 +8,7 @@
 #include "certify/log_reader.h"
 #include "base/histogram.h"
 #include "reports/number.h"
+#include "reports/requirement.h"
 #include "reports/speculative.h"
 #include "reports/theory.h"
 
@@ -40,11 +41,6 @@ enum hm_token_status {
     HM_TOKEN_STATUSES
 };
 
-// Steps of one margin band, of those that have verdicts and a margin.
-struct hm_band {
-    uint64_t steps, certified;
-};
-
 struct hm_claim_figures {
     char *rule;
     int64_t m;                                    // HM_M_TREE or a fixed number
@@ -54,10 +50,11 @@ struct hm_claim_figures {
     uint64_t covered[3];                          // [enum hm_verdict]
     uint64_t accepts[3];                          // [enum hm_verdict], of all steps
     uint64_t verdict[3][5];                       // [forward, reverse, TV][enum hm_certified]
-    struct hm_band gap[HM_REPORT_BANDS], logit[HM_REPORT_BANDS]; // by p_(k) - p_(k+1); by the edge logits' difference
+    struct hm_known known;                        // steps to which the claim applies
+    struct hm_known gap[HM_REPORT_BANDS], logit[HM_REPORT_BANDS]; // by p_(k) - p_(k+1); by the edge logits' difference
     uint64_t gap_steps;                           // steps in `gap`: when 0, only `logit` is known
     struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of all steps, draft row or not
-    struct hm_histogram draft;                    // upper ends of KL(p||q) at the steps with verdicts
+    struct hm_histogram draft, draft_klr, draft_tv; // upper ends of KL(p||q), KL(q||p), TV at the steps with verdicts
     struct hm_histogram radius;                   // lower ends
     struct hm_claim_theory theory;
 };

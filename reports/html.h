@@ -5,7 +5,7 @@
 #include "reports/figures.h"
 #include "reports/output.h"
 
-// reports/report.css and reports/report.js, embedded by reports/sources.cmake; zero-terminated.
+// reports/{report,figures}.{css,js}, embedded by reports/sources.cmake; zero-terminated.
 extern const char hm_report_css[], hm_report_js[];
 
 enum { HM_HTML_MOST_CHARTS = 24 }; // claims with charts of their own; tables list all
@@ -24,10 +24,14 @@ void hm_html_groups(struct hm_output *o, const struct hm_report *r);
 void hm_html_run(struct hm_output *o, const struct hm_report *r);          // html_run.c
 void hm_html_how(struct hm_output *o, const struct hm_report *r);
 
-// Inline pictures with titles (html_charts.c).
-void hm_chart_depths(struct hm_output *o, const struct hm_acceptance *a);
-void hm_chart_bands(struct hm_output *o, const struct hm_claim_figures *f);
-void hm_chart_requirement(struct hm_output *o, const struct hm_claim_figures *f);
+void hm_chart_depths(struct hm_output *o, const struct hm_acceptance *a);  // html_charts.c
+
+// Pictures of one claim. The first claims have all of their variants, later ones the leading one only.
+enum hm_detail { HM_DETAIL_LEAD, HM_DETAIL_FULL };
+enum { HM_HTML_FULL_CHARTS = 8 };
+void hm_html_known(struct hm_output *o, const struct hm_report *r);        // html_known.c
+void hm_html_bands(struct hm_output *o, const struct hm_report *r, size_t claim, enum hm_detail detail);
+void hm_html_requirement(struct hm_output *o, const struct hm_report *r, size_t claim, enum hm_detail detail);
 
 // "greedy, m = tree", escaped.
 void hm_html_claim_name(struct hm_output *o, const struct hm_claim_figures *f);

@@ -80,52 +80,16 @@ static bool has_bands(const struct hm_claim_figures *f)
     return false;
 }
 
-static void put_bands(struct hm_output *o, const struct hm_claim_figures *f)
-{
-    hm_put(o, "<div class=\"panel\"><h3>Certified by margin</h3><p class=\"note\">");
-    hm_html_claim_name(o, f);
-    hm_put(o, f->gap_steps
-                  ? ". Margin: the gap p<sub>(k)</sub> \xe2\x88\x92 p<sub>(k+1)</sub> between the last accepted and "
-                    "the first rejected token.</p>"
-                  : ". Margin: the difference of the logits of the last accepted and the first rejected token.</p>");
-    hm_chart_bands(o, f);
-    hm_put(o, "</div>\n");
-}
-
-static void put_key(struct hm_output *o, const char *line, const char *text)
-{
-    hm_putf(o,
-            "<span class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"%s\" d=\"M0 "
-            "4H22\"/></svg>%s</span>",
-            line, text);
-}
-
-static void put_requirement(struct hm_output *o, const struct hm_claim_figures *f)
-{
-    hm_put(o, "<div class=\"panel\"><h3>Requirement curve</h3><p class=\"note\">");
-    hm_html_claim_name(o, f);
-    hm_put(o, ". ");
-    put_key(o, "line", "requires KLf* \xe2\x89\xa5 x");
-    if (f->draft.count) put_key(o, "line second", "this draft has KLf \xe2\x89\xa5 x");
-    hm_put(o, "</p>");
-    hm_chart_requirement(o, f);
-    hm_put(o, "<p class=\"note\">Any draft whose KLf stays below x at every step has at least the share of steps under "
-              "the solid line at x certified");
-    if (f->draft.count)
-        hm_putf(o, ". The dashed line is the draft that was used, at %s with its row",
-                hm_number_of(f->draft.count, "step").text);
-    hm_put(o, ".</p></div>\n");
-}
-
 // What has nothing to show is left out; a requirement alone has the bounds beside it.
 static void put_pictures(struct hm_output *o, const struct hm_report *r, size_t index)
 {
     const struct hm_claim_figures *f = &r->claims[index];
+    enum hm_detail detail = index < HM_HTML_FULL_CHARTS ? HM_DETAIL_FULL : HM_DETAIL_LEAD;
     bool bands = has_bands(f), requirement = f->klf.count > 0, bounds = requirement || f->radius.count;
     hm_putf(o, "<div data-claim=\"%zu\">\n", index);
     if (bands || requirement) hm_put(o, "<div class=\"pair\">");
-    if (bands) put_bands(o, f);
-    if (requirement) put_requirement(o, f);
+    if (bands) hm_html_bands(o, r, index, detail);
+    if (requirement) hm_html_requirement(o, r, index, detail);
     if (requirement && !bands) put_bounds(o, f, true);
     if (bands || requirement) hm_put(o, "</div>\n");
     if (bounds && (bands || !requirement)) put_bounds(o, f, false);

@@ -1,6 +1,7 @@
 // The HTML sections of figures: acceptance, distance and cost, closest decisions, breakdowns.
 #include "reports/html.h"
 #include "reports/number.h"
+#include "reports/picture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,6 +90,9 @@ void hm_html_acceptance(struct hm_output *o, const struct hm_report *r)
                   "<span class=\"key\"><svg viewBox=\"0 0 22 16\" aria-hidden=\"true\"><path class=\"mark\" d=\"M11 "
                   "0v16\"/></svg>of those at the depth before</span></p>");
         hm_chart_depths(o, a);
+        hm_picture_made(o, r,
+                        "Rounds with at least d accepted tokens / rounds; the mark: / rounds with at least d \xe2\x88\x92 1.", "7",
+                        -1, "acceptance.per_depth");
         hm_put(o, "</div><div class=\"scroll\" "
                   "style=\"margin:0\"><table><thead><tr><th>Depth</th><th>offered</th><th>reached</th><th>of all "
                   "rounds</th><th>of the depth before</th></tr></thead><tbody>\n");

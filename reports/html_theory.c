@@ -48,26 +48,6 @@ static void put_failures(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "</tbody></table></div>\n");
 }
 
-static void put_cheaper(struct hm_output *o, const struct hm_report *r)
-{
-    put_head(o, "Exact, margin-only and universal",
-             "What would have been certified from less: from the gap p<sub>(k)</sub> \xe2\x88\x92 p<sub>(k+1)</sub> "
-             "alone, and from "
-             "the rule\xe2\x80\x99s parameter and p<sub>(1)</sub> alone. Neither can exceed the exact bound.",
-             "<th>Rule and m</th><th>exact</th><th>margin-only</th><th>universal</th><th>steps</th>");
-    for (size_t i = 0; i < r->claim_count; i++) {
-        const struct hm_claim_theory *t = &r->claims[i].theory;
-        if (!t->with_margin && !t->with_universal) continue;
-        put_name(o, &r->claims[i]);
-        hm_putf(o, "<td><b>%s</b></td><td>%s</td>", hm_number_share(t->exact, t->judged, t->judged_vacuous).text,
-                t->with_margin ? hm_number_share(t->margin, t->judged, t->judged_vacuous).text : "\xe2\x80\x93");
-        hm_putf(o, "<td>%s</td><td>%s</td></tr>\n",
-                t->with_universal ? hm_number_share(t->universal, t->judged, t->judged_vacuous).text : "\xe2\x80\x93",
-                hm_number_count(t->judged).text);
-    }
-    hm_put(o, "</tbody></table></div>\n");
-}
-
 static void put_active(struct hm_output *o, const struct hm_report *r)
 {
     bool any = false;
@@ -205,10 +185,6 @@ static bool has_judged(const struct hm_claim_theory *t)
 {
     return t->judged > 0;
 }
-static bool has_cheaper(const struct hm_claim_theory *t)
-{
-    return t->with_margin || t->with_universal;
-}
 static bool has_laws(const struct hm_claim_theory *t)
 {
     return t->e[0].count || t->e[1].count;
@@ -219,7 +195,7 @@ void hm_html_theory(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "<section id=\"theory\"><h2>Bounds and laws</h2>\n");
     put_sequences(o, r);
     if (any_claim(r, has_judged)) put_failures(o, r);
-    if (any_claim(r, has_cheaper)) put_cheaper(o, r);
+    hm_html_known(o, r);
     put_active(o, r);
     if (hm_report_has_restricted(r)) put_restricted(o, r);
     if (r->logs[0].header.divergence_count) put_divergences(o, r);

@@ -75,10 +75,11 @@ void hm_json_claim_theory(struct hm_output *o, const struct hm_report *r, const 
                 : d == 1 ? "klr"
                          : "tv",
                 hm_number_json_up(t->failure[d].bound.hi).text);
+    const struct hm_known *k = &f->known;
     hm_putf(o, "},\"failure_share_upper\":%s,\"exact\":%llu,\"margin\":%llu,\"with_margin\":%llu,\"universal\":%llu,",
-            t->judged ? hm_number_json_up(share).text : "null", count(t->exact), count(t->margin),
-            count(t->with_margin), count(t->universal));
-    hm_putf(o, "\"with_universal\":%llu,\"active\":{\"eps\":%llu,\"delta\":%llu},", count(t->with_universal),
+            t->judged ? hm_number_json_up(share).text : "null", count(k->yes[HM_FROM_ROW][HM_BY_ANY]),
+            count(k->yes[HM_FROM_GAP][HM_BY_ANY]), count(k->with[HM_FROM_GAP]), count(k->yes[HM_FROM_RULE][HM_BY_ANY]));
+    hm_putf(o, "\"with_universal\":%llu,\"active\":{\"eps\":%llu,\"delta\":%llu},", count(k->with[HM_FROM_RULE]),
             count(t->active[HM_ACTIVE_EPS]), count(t->active[HM_ACTIVE_DELTA]));
     hm_putf(o, "\"restricted\":{\"steps\":%llu,\"certified\":%llu,\"no_mass\":%llu,", count(t->restricted),
             count(t->restricted_yes), count(t->no_mass));

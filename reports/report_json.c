@@ -153,12 +153,12 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
 }
 
 static void put_bands(struct hm_output *o, const char *by, const double edges[HM_REPORT_BANDS],
-                      const struct hm_band *bands)
+                      const struct hm_known *bands)
 {
     hm_putf(o, "\"bands\":{\"by\":\"%s\",\"band\":[", by);
     for (size_t i = 0; i < HM_REPORT_BANDS; i++)
         hm_putf(o, "%s{\"from\":%s,\"steps\":%llu,\"certified\":%llu}", i ? "," : "",
-                hm_number_json_down(edges[i]).text, count(bands[i].steps), count(bands[i].certified));
+                hm_number_json_down(edges[i]).text, count(bands[i].steps), count(bands[i].yes[HM_FROM_ROW][HM_BY_ANY]));
     hm_put(o, "]}}");
 }
 

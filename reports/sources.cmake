@@ -1,10 +1,13 @@
-# The page's style and script are files of their own, embedded as character arrays.
+# The page's style and script are files of their own, two of each, embedded as one character array per kind.
 set(assets ${CMAKE_BINARY_DIR}/report_assets.c)
-set(text "// Made by reports/sources.cmake from reports/report.css and reports/report.js.\n#include \"reports/html.h\"\n")
+set(text "// Made by reports/sources.cmake from reports/{report,figures}.{css,js}.\n#include \"reports/html.h\"\n")
 foreach(kind css js)
-  set(source ${CMAKE_SOURCE_DIR}/reports/report.${kind})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-  file(READ ${source} hex HEX)
+  set(hex "")
+  foreach(source ${CMAKE_SOURCE_DIR}/reports/report.${kind} ${CMAKE_SOURCE_DIR}/reports/figures.${kind})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(READ ${source} part HEX)
+    string(APPEND hex "${part}")
+  endforeach()
   # A hexadecimal pair never starts with another's second digit: pairs are matched from the left.
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
   string(REPLACE "'\\x0a'," "'\\x0a',\n" bytes "${bytes}")
@@ -18,6 +21,8 @@ list(APPEND HALLMARK_SOURCES
   reports/figures.c
   reports/html_charts.c
   reports/html_claims.c
+  reports/html_known.c
+  reports/html_requirement.c
   reports/html_run.c
   reports/html_sections.c
   reports/html_speculative.c
@@ -31,8 +36,10 @@ list(APPEND HALLMARK_SOURCES
   reports/markdown_theory.c
   reports/number.c
   reports/output.c
+  reports/picture.c
   reports/report_html.c
   reports/report_json.c
   reports/report_markdown.c
+  reports/requirement.c
   reports/speculative.c
   reports/theory.c)

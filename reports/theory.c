@@ -29,36 +29,18 @@ double hm_sum_mean_upper(const struct hm_sum *sum)
     return mean(sum).hi;
 }
 
-// Certified by bounds below the levels: the same comparison, from the log's own enclosures.
-static bool below(const struct hm_record_step *step, struct hm_ival klf, struct hm_ival klr, struct hm_ival tv)
-{
-    return step->kl_pq.hi < klf.lo || step->kl_qp.hi < klr.lo || step->tv.hi < tv.lo;
-}
-
 static void add_judged(struct hm_claim_theory *t, const struct hm_record_step *step,
                        const struct hm_record_claim *claim)
 {
     const struct hm_ival distance[3] = {step->kl_pq, step->kl_qp, step->tv};
     const struct hm_ival level[3] = {claim->level.klf, claim->level.klr, claim->level.tv};
-    bool yes = false;
     t->judged++;
-    for (int i = 0; i < 3; i++) {
-        yes |= claim->certified[i] == HM_CERT_YES;
+    for (int i = 0; i < 3; i++)
         if (claim->covered != HM_UNDECIDED)
             hm_failure_add(&t->failure[i], distance[i], level[i], claim->covered == HM_YES);
-    }
-    t->exact += yes;
     t->judged_vacuous += claim->certified[0] == HM_CERT_VACUOUS;
     hm_histogram_add(&t->klf, claim->level.klf.lo);
     hm_sum_add(&t->kl_pq, step->kl_pq);
-    if (claim->has_margin) {
-        t->with_margin++;
-        t->margin += below(step, claim->margin.klf, claim->margin.klr, claim->margin.tv);
-    }
-    if (claim->has_universal) {
-        t->with_universal++;
-        t->universal += below(step, claim->universal.klf, claim->universal.klr, (struct hm_ival){0, 0});
-    }
 }
 
 static void add_restricted(struct hm_claim_theory *t, const struct hm_restricted *r)

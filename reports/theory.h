@@ -24,8 +24,6 @@ double hm_sum_mean_upper(const struct hm_sum *sum);
 
 struct hm_claim_theory {
     uint64_t judged;                      // steps with verdicts, levels and m proposed tokens in q's order
-    uint64_t exact, margin, universal;    // of these, certified by the levels, by the margins, by the universal bounds
-    uint64_t with_margin, with_universal; // of these, with such a bound
     struct hm_failure_sum failure[3];     // of these, for KL(p||q), KL(q||p), TV
     struct hm_histogram klf;              // of these, lower ends of KLf*
     struct hm_sum kl_pq;                  // of these, the draft's
