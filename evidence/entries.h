@@ -33,10 +33,10 @@ struct hm_entries {
     char *text;                              // decoded texts
     size_t text_size, text_room;
     size_t sentinels;                        // of this row
-    bool not_a_number;
-    char bad[48];                            // what stands where a number should: "found NaN"
+    bool not_a_number, bad_id;
+    char bad_number[16], bad[48];            // what stands where a number or an id should
     struct hm_name emitted;
-    bool has_emitted, has_own;               // the emitted token; its own log-probability
+    bool has_emitted, has_own, own_sentinel; // the emitted token; its own log-probability
     struct hm_ival own, own_printed;
 };
 
@@ -60,6 +60,9 @@ hm_status hm_entries_begin(struct hm_entries *entries, size_t bytes, struct hm_e
 struct hm_name hm_entries_name(struct hm_entries *entries, struct hm_json_text id, struct hm_json_text text,
                                struct hm_json_text bytes);
 
+// An id that is a number of the vocabulary, or -1: then, unless it is no number at all, the row gets a finding ID_RANGE.
+int32_t hm_entries_id(struct hm_entries *entries, struct hm_json_text id);
+
 // A listed token. value: a number, or a string or null that stands for one; HM_FORMAT, without place, for anything else.
 // rank: 0 when not told.
 hm_status hm_entries_add(struct hm_entries *entries, struct hm_name name, enum hm_entry_unit unit, struct hm_json_text value,
@@ -68,6 +71,10 @@ hm_status hm_entries_add(struct hm_entries *entries, struct hm_name name, enum h
 // The emitted token and its own number, which may be no value. Matched by id, else by text.
 hm_status hm_entries_emitted(struct hm_entries *entries, struct hm_name name, enum hm_entry_unit unit,
                              struct hm_json_text value, struct hm_error *err);
+
+// For readers that have the number already.
+hm_status hm_entries_push(struct hm_entries *entries, struct hm_evidence_entry entry, struct hm_entry_note note,
+                          struct hm_error *err);
 
 // vLLM's {"374":{"logprob":-0.41,"rank":1,"decoded_token":" is"}}: adds all of them. A key that is no id is HM_FORMAT.
 hm_status hm_entries_add_ids(struct hm_entries *entries, struct hm_json_text object, struct hm_error *err);

@@ -1,6 +1,8 @@
 list(APPEND HALLMARK_SOURCES
   evidence/decimal.c
   evidence/documents.c
+  evidence/entries.c
+  evidence/entries_finish.c
   evidence/events.c
   evidence/finding.c
   evidence/fork.c
