@@ -59,6 +59,7 @@ static hm_status next_json(struct hm_log_reader *r, cJSON **out, struct hm_error
         r->state = HM_LOG_NO_END;
         return HM_OK;
     }
+    r->line_size = size;
     snprintf(where, sizeof where, "line %zu", r->line_number + 1);
     rc = hm_json_parse(where, r->line.data, size, out, err);
     if (rc && !whole) { // no part of a record is a record, so only a line that lost nothing but its newline parses
@@ -188,6 +189,12 @@ const struct hm_record_header *hm_log_reader_header(const struct hm_log_reader *
 enum hm_log_state hm_log_reader_state(const struct hm_log_reader *r)
 {
     return r->state;
+}
+
+const char *hm_log_reader_line(const struct hm_log_reader *r, size_t *size)
+{
+    *size = r->line_size;
+    return r->line.data;
 }
 
 const char *hm_log_reader_chain(const struct hm_log_reader *r)

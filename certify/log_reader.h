@@ -211,6 +211,10 @@ hm_status hm_log_reader_next(struct hm_log_reader *reader, struct hm_record *out
 
 enum hm_log_state hm_log_reader_state(const struct hm_log_reader *reader);
 
+// The bytes of the last record's line as they stand in the file, without its newline; of line 1 after opening. Valid until
+// the next call of hm_log_reader_next.
+const char *hm_log_reader_line(const struct hm_log_reader *reader, size_t *size);
+
 // The chain value of the last whole line read (64 hexadecimal digits); it was read, not checked.
 const char *hm_log_reader_chain(const struct hm_log_reader *reader);
 

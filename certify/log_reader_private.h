@@ -26,6 +26,7 @@ struct hm_log_reader {
     char chunk[1 << 16];         // bytes read ahead: chunk_at .. chunk_size are still to come
     size_t chunk_at, chunk_size;
     struct hm_reused line;       // the bytes of the current line
+    size_t line_size;
     size_t line_number;
     cJSON *header_json, *json;   // of line 1, and of the current line
     struct hm_record_header header;
