@@ -1,3 +1,6 @@
 hallmark_test(decimal)
 hallmark_test(known)
 hallmark_test(sanity)
+hallmark_test(compare_fork)
+hallmark_test(compare_likelihood)
+hallmark_test(compare_noise)
