@@ -3,7 +3,8 @@
 // Two full rows are one pass over floats. The difference of two floats, computed in double, is finite exactly where both
 // are; rounding is monotone, so the largest rounded difference is the largest difference rounded; and whether any was
 // rounded at all is seen by taking it back: of d = x - y, x - d = y and d + y = x hold both exactly when d is exact, as the
-// subtraction from the larger of x and y is without error.
+// one with the larger of x and y is computed without error. Conditions are written as arithmetic on lanes, which compilers
+// turn into vectors without leave to change values.
 #include "evidence/compare.h"
 
 #include "bounds/ival_math.h"
@@ -45,11 +46,12 @@ static void finish(struct hm_ival most, struct hm_ival least, struct hm_ival mag
 
 // ---- two full rows
 
-enum { LANES = 8 };
+enum { LANES = 32 };
 
 struct lanes {
     double most[LANES], least[LANES], largest[LANES]; // largest: magnitude
-    double shared[LANES], rounded[LANES];             // counts
+    double shared[LANES];                             // how many
+    double error[LANES];                              // the largest that a difference was rounded by
 };
 
 static void pass(const float *a, const float *b, size_t blocks, struct lanes *lanes)
@@ -59,14 +61,15 @@ static void pass(const float *a, const float *b, size_t blocks, struct lanes *la
         for (int j = 0; j < LANES; j++) {
             double x = a[i * LANES + j], y = b[i * LANES + j], d = x - y;
             double size_x = fabs(x), size_y = fabs(y), size = size_x > size_y ? size_x : size_y;
-            int shared = fabs(d) <= DBL_MAX; // false for NaN
-            double above = shared ? d : -INFINITY, below = shared ? d : INFINITY;
-            size = shared ? size : 0;
+            double one = fabs((x - d) - y), other = fabs((d + y) - x), error = one > other ? one : other;
+            double gone = d - d; // 0, or NaN where a token is missing; then nothing below is taken
+            double above = gone == 0 ? d : -INFINITY, below = gone == 0 ? d : INFINITY;
+            size = gone == 0 ? size : 0.0;
             l.most[j] = above > l.most[j] ? above : l.most[j];
             l.least[j] = below < l.least[j] ? below : l.least[j];
             l.largest[j] = size > l.largest[j] ? size : l.largest[j];
-            l.shared[j] += shared ? 1.0 : 0.0;
-            l.rounded[j] += shared & ((x - d != y) | (d + y != x)) ? 1.0 : 0.0;
+            l.error[j] = error > l.error[j] ? error : l.error[j];
+            l.shared[j] += gone == 0 ? 1.0 : 0.0;
         }
     *lanes = l;
 }
@@ -98,17 +101,17 @@ static void measure_rows(const float *a, const float *b, size_t n, enum hm_numbe
     memcpy(tail[1], b + blocks * LANES, rest * sizeof *b);
     pass(a, b, blocks, &l);
     pass(tail[0], tail[1], 1, &l);
-    double most = -INFINITY, least = INFINITY, largest = 0, shared = 0, rounded = 0;
+    double most = -INFINITY, least = INFINITY, largest = 0, shared = 0, error = 0;
     for (int j = 0; j < LANES; j++) {
         most = fmax(most, l.most[j]);
         least = fmin(least, l.least[j]);
         largest = fmax(largest, l.largest[j]);
         shared += l.shared[j];
-        rounded += l.rounded[j];
+        error = fmax(error, l.error[j]);
     }
     out->shared = (size_t)shared;
     if (out->shared < 2) return;
-    finish(widen(most, rounded > 0), widen(least, rounded > 0), hm_ival_point(largest), type, out);
+    finish(widen(most, error > 0), widen(least, error > 0), hm_ival_point(largest), type, out);
     out->most = find_difference(a, b, n, most);
     out->least = find_difference(a, b, n, least);
 }
