@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,13 +12,17 @@ static const char HELP[] = "hallmark report run.jsonl -o report.html --md report
                            "    reads the certificate log run.jsonl and writes a page to open in a browser,\n"
                            "    and tables to paste into an issue\n"
                            "\n"
-                           "usage: hallmark report LOG... [-o FILE.html] [--md FILE] [--json FILE]\n"
+                           "usage: hallmark report [LOG...] [--findings FILE]... [-o FILE.html] [--md FILE]\n"
+                           "       [--json FILE] [--csv DIR]\n"
                            "\n"
                            "  LOG...            one or more logs that claim the same rules;\n"
                            "                    - reads standard input\n"
+                           "      --findings FILE   what `hallmark compare --json` or `hallmark audit\n"
+                           "                    --json` wrote (repeatable): beside the logs, or alone\n"
                            "  -o, --html FILE   one self-contained HTML page\n"
                            "      --md FILE     Markdown tables\n"
                            "      --json FILE   every figure, for programs\n"
+                           "      --csv DIR     the same as tables, one file each; DIR is made\n"
                            "  -q, --quiet       no summary on standard error\n"
                            "  -h, --help        this text\n"
                            "\n"
@@ -30,9 +33,12 @@ static const char HELP[] = "hallmark report run.jsonl -o report.html --md report
                            "Exit codes: 0 written; 2 usage, or a log that cannot be read, or a file that\n"
                            "cannot be written.\n";
 
+enum { MOST_FINDINGS = 64 };
+
 struct options {
-    const char *html, *markdown, *json;
-    int quiet;
+    const char *html, *markdown, *json, *csv;
+    const char *findings[MOST_FINDINGS];
+    int finding_count, quiet;
 };
 
 static int usage(const char *message, const char *what)
@@ -45,9 +51,10 @@ static int usage(const char *message, const char *what)
 // 0: go on; otherwise an exit code plus one, so that --help (0) can end the command too.
 static int parse_options(int argc, char **argv, struct options *out)
 {
-    static const struct option longs[] = {{"html", required_argument, NULL, 'o'}, {"md", required_argument, NULL, 'm'},
-                                          {"json", required_argument, NULL, 'j'}, {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"html", required_argument, NULL, 'o'},  {"md", required_argument, NULL, 'm'},
+                                          {"json", required_argument, NULL, 'j'},  {"csv", required_argument, NULL, 'c'},
+                                          {"findings", required_argument, NULL, 'f'}, {"quiet", no_argument, NULL, 'q'},
+                                          {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     int option;
     optind = 0; // start afresh, whatever the main program has parsed
     opterr = 0;
@@ -56,13 +63,18 @@ static int parse_options(int argc, char **argv, struct options *out)
         case 'o': out->html = optarg; break;
         case 'm': out->markdown = optarg; break;
         case 'j': out->json = optarg; break;
+        case 'c': out->csv = optarg; break;
+        case 'f':
+            if (out->finding_count == MOST_FINDINGS) return 1 + usage("too many files of findings", optarg);
+            out->findings[out->finding_count++] = optarg;
+            break;
         case 'q': out->quiet = 1; break;
         case 'h': fputs(HELP, stdout); return 1;
         case ':': return 1 + usage("this option needs a file name", argv[optind - 1]);
         default: return 1 + usage("unknown option", argv[optind - 1]);
         }
     }
-    if (optind >= argc) return 1 + usage("expected a log to report on", NULL);
+    if (optind >= argc && !out->finding_count) return 1 + usage("expected a log to report on, or --findings", NULL);
     return 0;
 }
 
@@ -73,13 +85,16 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-// No output may replace a log that is read, nor another output.
+// No output may replace a file that is read, nor another output.
 static hm_status check_outputs(const struct options *o, char **logs, int count, struct hm_error *err)
 {
     const char *out[] = {o->html, o->markdown, o->json};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; out[i] && j < count; j++)
             if (same_file(out[i], logs[j])) return hm_fail(err, HM_USAGE, "%s: the report would replace this log", out[i]);
+        for (int j = 0; out[i] && j < o->finding_count; j++)
+            if (same_file(out[i], o->findings[j]))
+                return hm_fail(err, HM_USAGE, "%s: the report would replace these findings", out[i]);
         for (int j = 0; out[i] && j < i; j++)
             if (out[j] && same_file(out[i], out[j])) return hm_fail(err, HM_USAGE, "%s: two outputs have this name", out[i]);
     }
@@ -91,8 +106,9 @@ static hm_status write_all(const struct hm_report *report, const struct options 
     hm_status rc = HM_OK;
     if (o->html) rc = hm_report_write_html(report, o->html, err);
     if (!rc && o->json) rc = hm_report_write_json(report, o->json, err);
+    if (!rc && o->csv) rc = hm_report_write_csv(report, o->csv, err);
     if (!rc && o->markdown) rc = hm_report_write_markdown(report, o->markdown, err);
-    if (!rc && !o->html && !o->json && !o->markdown) rc = hm_report_write_markdown(report, "-", err);
+    if (!rc && !o->html && !o->json && !o->csv && !o->markdown) rc = hm_report_write_markdown(report, "-", err);
     return rc;
 }
 
@@ -106,12 +122,13 @@ int hm_cmd_report(int argc, char **argv)
     hm_status rc = check_outputs(&options, argv + optind, argc - optind, &err);
     if (!rc) rc = hm_report_open(&report, &err);
     for (int i = optind; i < argc && !rc; i++) rc = hm_report_add(report, argv[i], &err);
+    for (int i = 0; i < options.finding_count && !rc; i++) rc = hm_report_add_findings(report, options.findings[i], &err);
     if (!rc) rc = write_all(report, &options, &err);
     if (!rc && hm_report_truncated(report))
         fprintf(stderr, "hallmark: warning: truncated log: the report covers the part that was written\n");
     if (!rc && !options.quiet) {
-        const char *files[] = {options.html, options.markdown, options.json};
-        for (int i = 0; i < 3; i++)
+        const char *files[] = {options.html, options.markdown, options.json, options.csv};
+        for (int i = 0; i < 4; i++)
             if (files[i]) fprintf(stderr, "wrote %s\n", files[i]);
     }
     hm_report_close(report);

@@ -15,15 +15,16 @@ static size_t band_of(const double edges[HM_REPORT_BANDS], double value)
 }
 
 // A closed round enters the figures; one whose rest a truncated log has lost does not.
-static void close_round(struct hm_gather *g)
+static hm_status close_round(struct hm_gather *g)
 {
     struct hm_acceptance *a = &g->report->acceptance;
-    if (!g->in_round) return;
+    if (!g->in_round) return HM_OK;
     g->in_round = false;
     if (!g->round_ended) {
         a->cut++;
-        return;
+        return HM_OK;
     }
+    a->by_count[g->accepted < HM_REPORT_DEPTHS ? g->accepted : HM_REPORT_DEPTHS - 1]++;
     a->rounds++;
     a->ended += g->emitted == g->accepted; // no token of the target closes it
     a->accepted += g->accepted;
@@ -37,6 +38,7 @@ static void close_round(struct hm_gather *g)
     for (size_t d = 0; d < HM_REPORT_DEPTHS; d++) {
         a->reach[d] += g->accepted >= d;
         a->offered[d] += g->tree_depth >= d;
+        a->nodes[d] += g->at_depth[d];
     }
     if (g->round.has_expected_accept) {
         hm_sum_add(&a->expected, g->round.expected_accept);
@@ -53,21 +55,28 @@ static void close_round(struct hm_gather *g)
         groups[i]->accepted += g->accepted;
         groups[i]->emitted += g->emitted;
     }
+    return hm_rounds_end(&g->report->rounds, g->accepted, g->emitted, g->err);
 }
 
-static void close_sequence(struct hm_gather *g)
+static hm_status close_sequence(struct hm_gather *g)
 {
-    close_round(g);
-    if (!g->finished) g->report->logs[g->log].unfinished++;
-    hm_theory_sequence_end(&g->report->theory, g->finished);
-    hm_speculative_sequence_end(&g->report->speculative);
+    struct hm_report *r = g->report;
+    hm_status rc = close_round(g);
+    if (!g->finished) r->logs[g->log].unfinished++;
+    hm_theory_sequence_end(&r->theory, g->finished);
+    hm_speculative_sequence_end(&r->speculative);
+    struct hm_course course =
+        hm_course_end(&r->course, g->finished, g->category ? &g->category->course : NULL, &r->by_log[g->log].course);
+    if (g->kept) g->kept->course = course;
     g->finished = true;
+    return rc;
 }
 
 static hm_status add_sequence(struct hm_gather *g, const struct hm_record_sequence *sequence)
 {
     struct hm_report *r = g->report;
-    close_sequence(g);
+    hm_status rc = close_sequence(g);
+    if (rc) return rc;
     g->category = hm_report_category(r, sequence->category);
     if (!g->category) return hm_fail(g->err, HM_MEMORY, "out of memory for a category");
     g->finished = false;
@@ -79,9 +88,10 @@ static hm_status add_sequence(struct hm_gather *g, const struct hm_record_sequen
     return hm_keep_sequence(g, sequence);
 }
 
-static hm_status add_round(struct hm_gather *g, const struct hm_record_round *round)
+static hm_status add_round(struct hm_gather *g, const struct hm_record_round *round, size_t line)
 {
-    close_round(g);
+    hm_status rc = close_round(g);
+    if (rc) return rc;
     size_t n = round->nodes;
     void *tree = g->tree;
     bool grown = hm_grow(&tree, &g->tree_capacity, 3 * n, sizeof *g->tree);
@@ -95,10 +105,14 @@ static hm_status add_round(struct hm_gather *g, const struct hm_record_round *ro
     g->round = *round;
     g->accepted = g->emitted = g->tree_depth = 0;
     g->round_ended = false;
-    for (size_t i = 1; i < round->nodes - round->scored; i++)
-        if ((uint64_t)round->depth[i] > g->tree_depth) g->tree_depth = (uint64_t)round->depth[i];
+    memset(g->at_depth, 0, sizeof g->at_depth);
+    for (size_t i = 1; i < round->nodes - round->scored; i++) {
+        uint64_t depth = (uint64_t)round->depth[i];
+        if (depth > g->tree_depth) g->tree_depth = depth;
+        g->at_depth[depth < HM_REPORT_DEPTHS ? depth : HM_REPORT_DEPTHS - 1]++;
+    }
     hm_speculative_round(&g->report->speculative, round);
-    return HM_OK;
+    return hm_rounds_begin(&g->report->rounds, round, g->log, line, g->err);
 }
 
 // How many children the step's node has, and whether the continuation leads to a node, one only scored included. Only the
@@ -196,6 +210,10 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
     struct hm_report *r = g->report;
     add_claims(g, step);
     add_speculation(g, step);
+    hm_course_step(&r->course, step);
+    if (step->has_regret && step->source == HM_SOURCE_ACCEPTED) hm_sum_add(&r->regret_accepted, step->regret);
+    hm_status rc = hm_rounds_step(&r->rounds, step, g->err);
+    if (rc) return rc;
     if (step->source == HM_SOURCE_ACCEPTED && step->top_count > 0) {
         r->accepted_known++;
         r->accepted_not_first += step->token != step->top[0].id;
@@ -222,7 +240,7 @@ static hm_status add_step(struct hm_gather *g, const struct hm_record_step *step
 }
 
 // A row of an audit is a step without a sequence: it has claims and no place in a text.
-static void add_row(struct hm_gather *g, const struct hm_record_step *row)
+static hm_status add_row(struct hm_gather *g, const struct hm_record_step *row, size_t line)
 {
     struct hm_report *r = g->report;
     struct hm_report_group *group = &r->by_log[g->log];
@@ -235,6 +253,7 @@ static void add_row(struct hm_gather *g, const struct hm_record_step *row)
     r->steps++;
     r->rows++;
     r->logs[g->log].steps++;
+    return hm_keep_missed(g, row, line);
 }
 
 static void add_node(struct hm_gather *g, const struct hm_record_step *node)
@@ -266,10 +285,10 @@ static hm_status add_records(struct hm_gather *g)
         if (rc || record.kind == HM_RECORD_NONE) return rc;
         g->report->logs[g->log].lines = record.line;
         if (record.kind == HM_RECORD_SEQUENCE) rc = add_sequence(g, record.sequence);
-        if (record.kind == HM_RECORD_ROUND) rc = add_round(g, record.round);
+        if (record.kind == HM_RECORD_ROUND) rc = add_round(g, record.round, record.line);
         if (record.kind == HM_RECORD_STEP) rc = add_step(g, record.step, record.line);
         if (record.kind == HM_RECORD_NODE) add_node(g, record.step);
-        if (record.kind == HM_RECORD_ROW) add_row(g, record.step);
+        if (record.kind == HM_RECORD_ROW) rc = add_row(g, record.step, record.line);
         if (record.kind == HM_RECORD_END) add_end(g, record.end);
         if (rc) return rc;
     }
@@ -289,7 +308,8 @@ hm_status hm_report_add(struct hm_report *report, const char *log_path, struct h
     }
     rc = add_records(&g);
     if (rc) goto out;
-    close_sequence(&g);
+    rc = close_sequence(&g);
+    if (rc) goto out;
     struct hm_report_log *log = &report->logs[g.log];
     log->state = hm_log_reader_state(g.reader);
     if (!log->has_end) report->undecided += g.undecided; // a whole log says it itself, for questions of every kind

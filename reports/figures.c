@@ -211,6 +211,7 @@ static hm_status make_claims(struct hm_gather *g, const struct hm_record_header 
     }
     r->token_limit = HM_REPORT_MOST_CLAIMS / r->claim_count;
     if (r->token_limit > HM_REPORT_MOST_TOKENS) r->token_limit = HM_REPORT_MOST_TOKENS;
+    r->block_tokens = HM_REPORT_BLOCK;
     return good ? HM_OK : hm_fail(g->err, HM_MEMORY, "out of memory for %zu claims", r->claim_count);
 }
 
@@ -289,6 +290,11 @@ hm_status hm_report_open(struct hm_report **out, struct hm_error *err)
     return HM_OK;
 }
 
+hm_status hm_report_add_findings(struct hm_report *report, const char *path, struct hm_error *err)
+{
+    return hm_findings_add(&report->findings, path, err);
+}
+
 void hm_report_close(struct hm_report *r)
 {
     if (!r) return;
@@ -303,9 +309,11 @@ void hm_report_close(struct hm_report *r)
     free(r->by_log);
     free(r->claims);
     free(r->kept);
-    free(r->tokens);
-    free(r->token_claims);
-    free(r->text);
+    for (size_t i = 0; i < r->block_count; i++) hm_block_clear(&r->block[i]);
+    for (size_t i = 0; i < HM_TOKEN_STATUSES; i++) free(r->missed[i]);
+    free(r->block);
+    hm_rounds_clear(&r->rounds);
+    hm_findings_clear(&r->findings);
     free(r);
 }
 

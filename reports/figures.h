@@ -7,7 +7,10 @@
 #include "bounds/ival.h"
 #include "certify/log_reader.h"
 #include "base/histogram.h"
+#include "reports/course.h"
+#include "reports/findings.h"
 #include "reports/number.h"
+#include "reports/rounds.h"
 #include "reports/requirement.h"
 #include "reports/speculative.h"
 #include "reports/theory.h"
@@ -17,8 +20,10 @@
 #include <stdint.h>
 
 enum {
-    HM_REPORT_MOST_TOKENS = 20000,    // tokens shown one by one
-    HM_REPORT_MOST_CLAIMS = 60000,    // claims of these tokens: with many rules fewer tokens are shown
+    HM_REPORT_MOST_TOKENS = 12000,    // tokens shown one by one, the newest
+    HM_REPORT_MOST_CLAIMS = 48000,    // claims of these tokens: with many rules fewer tokens are shown
+    HM_REPORT_BLOCK = 64,             // tokens of a block: what is forgotten together, and then summarised
+    HM_REPORT_MOST_BLOCKS = 6000,     // above twice the sequences: what is too many is joined in pairs
     HM_REPORT_MOST_SEQUENCES = 2000,  // sequences listed
     HM_REPORT_MOST_GROUPS = 64,       // categories told apart; later ones count as "other"
     HM_REPORT_MOST_TEXT = 1 << 20,    // bytes of token text shown
@@ -26,7 +31,8 @@ enum {
     HM_REPORT_LONGEST_NAME = 160,     // bytes kept of a name, an id, a rule
     HM_REPORT_DEPTHS = 65,            // depths told apart; deeper ones count as the last
     HM_REPORT_BANDS = 8,
-    HM_REPORT_CLOSEST = 12
+    HM_REPORT_CLOSEST = 12,
+    HM_REPORT_MISSED = 40             // uncertified steps listed, of each status
 };
 
 // What one claim says about one token. Each step has exactly one of these, so their counts add up to the steps.
@@ -68,6 +74,8 @@ struct hm_acceptance {
     uint64_t with_tree, full;      // rounds with at least one node; of these, accepted down to the deepest node
     uint64_t reach[HM_REPORT_DEPTHS];   // rounds with at least d accepted
     uint64_t offered[HM_REPORT_DEPTHS]; // rounds with a node at depth d
+    uint64_t nodes[HM_REPORT_DEPTHS];   // verified nodes at depth d
+    uint64_t by_count[HM_REPORT_DEPTHS]; // rounds with exactly that many accepted
     struct hm_sum expected;        // expected_accept where logged: before the end of a sequence cuts a round
     uint64_t expected_accepted;    // accepted and emitted in the same rounds
     double draft_seconds, verify_seconds;
@@ -79,12 +87,12 @@ struct hm_report_group {
     char *name;
     uint64_t sequences, steps, rounds, accepted, emitted;
     uint64_t with_draft, certified, vacuous, undecided; // of the lead claim
+    struct hm_course_group course;                      // its finished sequences
 };
 
 // A token kept for display, with its claims at claim .. claim + claim_count of the report.
 struct hm_kept_token {
-    size_t text;                   // into hm_report.text
-    uint32_t text_size;
+    uint32_t text, text_size;      // in the text of its block
     uint32_t id, t;
     int32_t round;                 // -1: prefill
     uint16_t depth;
@@ -102,13 +110,28 @@ struct hm_kept_claim {
     struct hm_ival klf, klr, tv, radius;
 };
 
+// Consecutive tokens of one sequence. The newest blocks have their tokens; of the older ones only this is left.
+struct hm_kept_block {
+    uint32_t sequence;             // into hm_report.kept
+    uint32_t t, tokens;            // its first token, and how many
+    uint32_t status[HM_TOKEN_STATUSES]; // of the lead claim
+    uint32_t closest;              // t of the least noise that could turn a step, where `radius` is finite
+    double radius;                 // that noise, as in hm_close_step; +inf where no step has one
+    double regret;                 // the largest, upper end; -1 where none is logged
+    struct hm_kept_token *token;   // [tokens], with its claims [tokens * claim_count] and text; NULL: summarised
+    struct hm_kept_claim *claim;
+    char *text;
+    size_t token_capacity, claim_capacity, text_size, text_capacity;
+};
+
 struct hm_kept_sequence {
     size_t log;                    // into hm_report.logs
     char *id, *category;
     uint32_t sequence, turn;
     uint64_t steps, status[HM_TOKEN_STATUSES]; // of the lead claim
-    size_t token, tokens;          // kept tokens
+    size_t block, blocks;          // in hm_report.block
     enum hm_finish finish;         // HM_FINISH_NONE: cut off
+    struct hm_course course;       // what relaxation cost it
 };
 
 // A step whose decision the least noise would turn.
@@ -119,6 +142,19 @@ struct hm_close_step {
     double radius;                 // lower end, in logits
     struct hm_record_logit top[2];
     uint8_t status;                // of the lead claim
+};
+
+// A step or an audit's row that the lead claim does not certify, and by how much it fails to.
+struct hm_missed_step {
+    size_t log, line;
+    int64_t index;                 // of a row; -1: a step
+    int64_t sequence, t, token;
+    char text[64];
+    uint8_t status;                // enum hm_token_status
+    uint8_t certified[3];          // enum hm_certified
+    int64_t k, m;
+    bool has_draft, has_limits;
+    double distance[3], limit[3];  // upper ends of KLf, KLr, TV; lower ends of KLf*, KLr*, TV*
 };
 
 struct hm_report_log {
@@ -153,16 +189,22 @@ struct hm_report {
     struct hm_close_step closest[HM_REPORT_CLOSEST]; // ascending
     size_t closest_count;
     bool closest_by_radius;          // else by half the difference of the two largest logits
+    struct hm_missed_step *missed[HM_TOKEN_STATUSES]; // the first of each status that is not certified
+    size_t missed_count[HM_TOKEN_STATUSES];
+    struct hm_report_course course;  // cumulative means over finished sequences
+    struct hm_report_rounds rounds;  // trees to show
+    struct hm_sum regret_accepted;   // of accepted tokens alone
     double certify_seconds;          // -1: no log says
+
+    struct hm_findings findings;     // of comparisons and audits, beside the logs or alone
 
     struct hm_kept_sequence *kept;
     size_t kept_count, kept_capacity;
-    struct hm_kept_token *tokens;
-    size_t token_count, token_capacity, token_limit;
-    struct hm_kept_claim *token_claims; // [token_count * claim_count]
-    size_t token_claim_capacity;
-    char *text;
-    size_t text_size, text_capacity;
+    struct hm_kept_block *block;     // in the order of the sequences
+    size_t block_count, block_capacity, block_tokens; // block_tokens: of a block, doubled when there are too many
+    size_t block_old;                // the first so many are summarised
+    size_t token_count, token_limit; // tokens with details
+    size_t text_size;                // bytes of their texts
 };
 
 // Lower edges of the bands; the first is 0.

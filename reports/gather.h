@@ -16,6 +16,7 @@ struct hm_gather {
     int64_t *tree;                      // its nodes' parents, their tokens, and how many children each has [3 * round.nodes]
     size_t tree_capacity;
     uint64_t tree_depth, accepted, emitted; // of the open round
+    uint64_t at_depth[HM_REPORT_DEPTHS]; // its verified nodes
     bool round_ended;                   // its continuation or the end of the sequence was seen
     struct hm_report_group *category;   // of the open sequence
     struct hm_kept_sequence *kept;      // of the open sequence; NULL beyond the limit
@@ -37,5 +38,11 @@ void hm_report_log_clear(struct hm_report_log *log);
 // Keeps what is shown one by one, while there is room.
 hm_status hm_keep_sequence(struct hm_gather *g, const struct hm_record_sequence *sequence);
 hm_status hm_keep_step(struct hm_gather *g, const struct hm_record_step *step, size_t line);
+void hm_block_clear(struct hm_kept_block *block); // gives up its tokens
+
+// Steps worth a look (closest.c). The noise in logits that could turn one: false where the log does not tell.
+bool hm_turning_noise(const struct hm_record_step *step, size_t lead, double *out, bool *by_radius);
+void hm_keep_closest(struct hm_gather *g, const struct hm_record_step *step, size_t line);
+hm_status hm_keep_missed(struct hm_gather *g, const struct hm_record_step *step, size_t line); // steps and rows
 
 #endif

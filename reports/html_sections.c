@@ -104,6 +104,7 @@ void hm_html_acceptance(struct hm_output *o, const struct hm_report *r)
         hm_put(o, "</tbody></table></div></div>\n");
     }
     put_acceptance_table(o, r);
+    hm_html_trees(o, r);
     hm_put(o, "</section>\n");
 }
 

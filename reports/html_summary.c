@@ -6,51 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-const char *hm_html_status_text(unsigned status)
-{
-    static const char *const names[] = {"certified", "covered, not certified", "not covered", "no draft row",
-                                        "vacuous",   "inapplicable",           "undecided"};
-    return status < HM_TOKEN_STATUSES ? names[status] : "";
-}
-
-void hm_html_claim_name(struct hm_output *o, const struct hm_claim_figures *f)
-{
-    char m[24];
-    hm_put_html(o, f->rule);
-    hm_putf(o, ", m = %s", hm_m_text(f->m, m));
-}
-
-void hm_html_shell_word(struct hm_output *o, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-=:,@%";
-    if (*word && strspn(word, plain) == strlen(word)) {
-        hm_put_html(o, word);
-        return;
-    }
-    hm_put(o, "&#39;");
-    for (; *word; word += strcspn(word, "'") + (word[strcspn(word, "'")] == '\'')) {
-        size_t part = strcspn(word, "'");
-        hm_put_html_bytes(o, word, part);
-        if (word[part]) hm_put(o, "&#39;\\&#39;&#39;");
-    }
-    hm_put(o, "&#39;");
-}
-
-void hm_html_stack(struct hm_output *o, const char *class_name, const uint64_t status[HM_TOKEN_STATUSES])
-{
-    uint64_t all = 0;
-    for (size_t i = 0; i < HM_TOKEN_STATUSES; i++) all += status[i];
-    hm_putf(o, "<div class=\"%s\" role=\"img\" aria-label=\"", class_name);
-    for (size_t i = 0, n = 0; i < HM_TOKEN_STATUSES; i++)
-        if (status[i])
-            hm_putf(o, "%s%s %s", n++ ? ", " : "", hm_html_status_text((unsigned)i),
-                    hm_number_percent(status[i], all).text);
-    hm_put(o, "\">");
-    for (size_t i = 0; i < HM_TOKEN_STATUSES; i++)
-        if (status[i]) hm_putf(o, "<i class=\"s%zu\" style=\"flex:%llu\"></i>", i, (unsigned long long)status[i]);
-    hm_put(o, "</div>");
-}
-
 static void put_some(struct hm_output *o, uint64_t n, const char *text, int *first)
 {
     if (!n) return;
@@ -181,28 +136,84 @@ static void put_speed_tile(struct hm_output *o, const struct hm_report *r)
             hm_number_of(a->rounds, "round").text, hm_number_ratio(a->verified, a->rounds, 1).text);
 }
 
-static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
+// A bound on whole sequences, or the word: the first thing to say where a law was relaxed.
+static void put_variation(struct hm_output *o, const struct hm_report *r)
+{
+    struct hm_fidelity f;
+    double best;
+    hm_html_bounds_of(&r->theory.fidelity, &f, &best);
+    hm_put(o, "<div class=\"value\">");
+    if (f.vacuous)
+        hm_put(o, "vacuous<small>bound on total variation, 95 %</small></div><div class=\"about\">");
+    else {
+        hm_put(o, "\xe2\x89\xa4 ");
+        hm_html_value(o, hm_number_up(best, 3).text, NULL, "theory.fidelity.bound_upper");
+        hm_put(o, "<small>total variation of a sequence, 95 %</small></div><div class=\"about\">");
+    }
+    hm_put(o, "estimate ");
+    hm_html_value(o, hm_number_up(f.mean_shortfall.hi, 3).text, NULL, "theory.fidelity.shortfall_mean_upper");
+    hm_putf(o, " from <a href=\"#sequences\">%s</a>", hm_number_of(r->theory.fidelity.sequences, "sequence").text);
+    if (r->accepted_known)
+        hm_putf(o, "; %s of %s accepted tokens are not the target\xe2\x80\x99s first",
+                hm_number_count(r->accepted_not_first).text, hm_number_count(r->accepted_known).text);
+}
+
+static void put_budget_cost(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_report_speculative *s = &r->speculative;
+    const struct hm_record_header *h = hm_report_budget(r);
+    hm_put(o, "<div class=\"value\">\xe2\x89\xa4 ");
+    hm_put_html(o, h->budget_limit);
+    hm_putf(o, "<small>%s</small></div><div class=\"about\">a budget kept on every path",
+            h->budget_kind[0] == 't' ? "total variation of a sequence" : "nats of regret in a sequence");
+    if (s->budgets)
+        hm_putf(o, "; spent: %s on average, %s at most", hm_number_up(hm_speculative_spent_mean(s), 3).text,
+                hm_number_up(s->spent_most, 3).text);
+}
+
+static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
+{
     hm_put(o, "<div class=\"tile\"><dt>Cost of relaxation</dt><dd>");
-    if (s->standard.count)
-        hm_putf(o,
-                "<div class=\"value\">%s<small>total variation where relaxed, mean at most</small></div><div "
-                "class=\"about\">in force at %s of %s",
-                s->e.count ? hm_number_up(hm_sum_mean_upper(&s->e), 3).text : "0", hm_number_count(s->in_force).text,
-                hm_number_of(s->positions, "position").text);
-    else if (s->positions)
+    if (hm_report_budget(r) && r->log_count == 1)
+        put_budget_cost(o, r);
+    else if (r->theory.fidelity.sequences && r->regret.count)
+        put_variation(o, r);
+    else if (r->speculative.positions && !r->speculative.standard.count)
         hm_put(o, "<div class=\"value\">none<small>nothing was relaxed</small></div><div class=\"about\">standard "
                   "speculative sampling: every token has the target\xe2\x80\x99s law");
-    else if (r->regret.count)
-        hm_putf(o,
-                "<div class=\"value\">%s<small>nats per token, at most</small></div><div class=\"about\">%s of %s "
-                "accepted tokens are not the target\xe2\x80\x99s first",
-                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 3).text,
+    else if (r->regret.count) {
+        hm_put(o, "<div class=\"value\">");
+        hm_html_value(o, hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 3).text, NULL,
+                      "relaxation.regret_mean_upper");
+        hm_putf(o, "<small>nats of regret per token, at most</small></div><div class=\"about\">%s of %s accepted tokens are not "
+                   "the target\xe2\x80\x99s first; a bound on total variation would be <a href=\"#sequences\">vacuous</a>",
                 hm_number_count(r->accepted_not_first).text, hm_number_count(r->accepted_known).text);
-    else
+    } else
         hm_put(o, "<div class=\"value\">none<small>nothing was relaxed</small></div><div class=\"about\">every token "
                   "is the target\xe2\x80\x99s own (match)");
+    hm_put(o, "</div></dd></div>\n");
+}
+
+// Is anything unexplained: only a comparison, or an audit of what others logged, can say.
+static void put_unexplained_tile(struct hm_output *o, const struct hm_report *r)
+{
+    const struct hm_findings *f = &r->findings;
+    hm_put(o, "<div class=\"tile\"><dt>Unexplained</dt><dd><div class=\"value\">");
+    if (!f->files) {
+        hm_put(o, "\xe2\x80\x93<small>no comparison was given</small></div><div class=\"about\"><a href=\"#findings\">How to "
+                  "make one</a>: another run of the same prompts, and <code>hallmark compare</code></div></dd></div>\n");
+        return;
+    }
+    hm_html_value(o, hm_number_count(hm_findings_unexplained(f)).text, NULL, "findings.unexplained");
+    hm_putf(o, "<small>of forks, noise and findings</small></div><div class=\"about\"><a href=\"#findings\">%s</a> unexplained, ",
+            hm_number_of(f->forks[HM_FORK_WORD_UNEXPLAINED], "fork").text);
+    hm_putf(o, "%s undecided, %s explained, ", hm_number_count(f->forks[HM_FORK_WORD_UNDECIDED]).text,
+            hm_number_count(f->forks[HM_FORK_WORD_EXPLAINED]).text);
+    hm_putf(o, "%s; %s with too much noise; ", hm_number_of(f->forks[HM_FORK_WORD_TIE], "tie").text,
+            hm_number_of(f->outliers, "position").text);
+    hm_putf(o, "%s", hm_number_of(f->findings, "finding").text);
+    if (f->refuted) hm_putf(o, "; %s refuted", hm_number_of(f->refuted, "temperature").text);
+    if (!hm_findings_compared(f)) hm_put(o, "; no comparison was given");
     hm_put(o, "</div></dd></div>\n");
 }
 
@@ -278,37 +289,50 @@ void hm_html_summary(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "<dl class=\"tiles\">\n");
     put_rule_tile(o, r);
     put_certified_tile(o, r);
-    if (!hm_report_audit(r)) {
-        put_speed_tile(o, r);
-        put_cost_tile(o, r);
-    }
+    if (!hm_report_audit(r)) put_cost_tile(o, r);
+    put_unexplained_tile(o, r);
     put_undecided_tile(o, r);
+    if (!hm_report_audit(r)) put_speed_tile(o, r);
     hm_put(o, "</dl>\n");
     put_verify(o, r);
     hm_put(o, "</header>\n");
 }
 
-void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
+void hm_html_findings_alone(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<nav class=\"bar\" aria-label=\"Sections\"><div><a href=\"#claims\">");
-    hm_put(o, hm_report_has_draft_rows(r) ? "Certified" : "Requirement");
-    hm_put(o, hm_report_audit(r) ? "</a><a href=\"#cost\">Distance</a><a href=\"#theory\">Bounds and laws</a>"
-                                 : "</a><a href=\"#text\">Text</a>"
-                                   "<a href=\"#acceptance\">Acceptance</a>");
-    if (!hm_report_audit(r)) {
-        if (r->speculative.positions || hm_report_budget(r)) hm_put(o, "<a href=\"#speculative\">Speculation</a>");
-        hm_put(o, "<a href=\"#cost\">Distance and cost</a><a href=\"#theory\">Bounds and laws</a><a "
-                  "href=\"#closest\">Closest</a>");
+    const struct hm_findings *f = &r->findings;
+    uint64_t unexplained = hm_findings_unexplained(f), undecided = hm_findings_undecided(f);
+    hm_put(o, "<header class=\"top\">\n<div class=\"brand\"><b>hallmark</b><span>report on ");
+    hm_put_html(o, f->file[0].path);
+    if (f->files > 1) hm_putf(o, " and %zu more", f->files - 1);
+    hm_put(o, "</span></div>\n");
+    for (size_t i = 0; i < f->files; i++) {
+        if (!hm_findings_doubtful(&f->file[i])) continue;
+        hm_put(o, "<div class=\"callout warn\" role=\"alert\"><p><b>Incomplete.</b> ");
+        hm_put_html(o, f->file[i].path);
+        hm_put(o, f->file[i].has_summary ? " counts otherwise in its summary than in its lines.</p></div>\n"
+                                         : " has no summary line: it covers what was written.</p></div>\n");
     }
-    hm_put(o, "<a href=\"#run\">Run</a><a href=\"#how\">Method</a>");
-    if (r->claim_count > 1) {
-        hm_put(o, "<label class=\"js-only\">Claim <select id=\"claim\">");
-        for (size_t i = 0; i < r->claim_count; i++) {
-            hm_putf(o, "<option value=\"%zu\"%s>", i, i == r->lead ? " selected" : "");
-            hm_html_claim_name(o, &r->claims[i]);
-            hm_put(o, "</option>");
-        }
-        hm_put(o, "</select></label>");
+    hm_put(o, "<h1>");
+    if (unexplained) {
+        hm_html_value(o, hm_number_count(unexplained).text, NULL, "findings.unexplained");
+        hm_put(o, " unexplained.</h1>\n");
+    } else if (undecided) {
+        hm_put(o, "Nothing unexplained, but ");
+        hm_html_value(o, hm_number_count(undecided).text, NULL, "findings.forks.undecided");
+        hm_put(o, " undecided.</h1>\n");
+    } else {
+        hm_put(o, "Nothing unexplained.</h1>\n");
     }
-    hm_put(o, "</div></nav>\n");
+    hm_put(o, "<p class=\"lead\">");
+    if (hm_findings_compared(f))
+        for (size_t i = 0; i < HM_FORK_WORDS; i++)
+            hm_putf(o, "%s<b>%s</b> %s", i ? ", " : "Forks: ", hm_number_count(f->forks[i]).text,
+                    hm_fork_word((enum hm_fork_word)i));
+    else
+        hm_put(o, "No comparison was given");
+    hm_putf(o, "; %s with too much noise, ", hm_number_of(f->outliers, "position").text);
+    hm_putf(o, "%s", hm_number_of(f->findings, "finding").text);
+    if (f->refuted) hm_putf(o, ", %s refuted", hm_number_of(f->refuted, "claimed temperature").text);
+    hm_put(o, ". No certificate log was given.</p>\n</header>\n");
 }

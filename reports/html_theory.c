@@ -136,45 +136,6 @@ static void put_laws(struct hm_output *o, const struct hm_report *r)
             hm_number_of(r->theory.standard_accept.count, "step").text);
 }
 
-static void put_sequences(struct hm_output *o, const struct hm_report *r)
-{
-    struct hm_fidelity f;
-    const struct hm_fidelity_sum *sum = &r->theory.fidelity;
-    if (!sum->sequences && !r->theory.unfinished) {
-        if (!r->regret.count && !r->rows)
-            hm_put(o, "<h3>Whole sequences</h3><p class=\"note\">Nothing was relaxed: the law of the sequences is the "
-                      "target\xe2\x80\x99s, total variation 0.</p>\n");
-        return;
-    }
-    hm_fidelity_bound(sum, HM_FIDELITY_RISK_PERCENT / 200.0, &f);
-    put_head(o, "Whole sequences",
-             "Upper bounds on the total variation between the law of the decoder\xe2\x80\x99s sequences and the "
-             "target\xe2\x80\x99s, averaged "
-             "over prompts, from finished sequences taken as independent. w is the product of p(x)/o(x) along a "
-             "sequence, e the "
-             "total variation of one step; sums of e are never clipped.",
-             "<th>Bound</th><th>value</th><th class=\"left\">how</th>");
-    hm_putf(o,
-            "<tr><th scope=\"row\">estimate</th><td><b>%s</b></td><td class=\"left wrap soft\">mean of (1 \xe2\x88\x92 "
-            "w)<sup>+</sup> over %s: an unbiased estimate of an upper bound</td></tr>\n",
-            hm_number_up(f.mean_shortfall.hi, 4).text, hm_number_of(sum->sequences, "sequence").text);
-    double best = f.bernstein < f.hoeffding ? f.bernstein : f.hoeffding;
-    hm_putf(o,
-            "<tr><th scope=\"row\">finite sample</th><td><b>%s</b></td><td class=\"left wrap soft\">the smaller of "
-            "Hoeffding %s and empirical Bernstein %s; each at half "
-            "the risk: wrong with probability at most %d%%</td></tr>\n",
-            f.vacuous ? "bound vacuous" : hm_number_up(best, 4).text, hm_number_up(f.hoeffding, 4).text,
-            hm_number_up(f.bernstein, 4).text, HM_FIDELITY_RISK_PERCENT);
-    hm_putf(o,
-            "<tr><th scope=\"row\">mean \xce\xa3 e</th><td><b>%s</b></td><td class=\"left wrap soft\">weaker, "
-            "unbiased; %s</td></tr>\n",
-            hm_number_up(f.mean_s.hi, 4).text, f.vacuous_s ? "bound vacuous: it is not below 1" : "below 1");
-    hm_put(o, "</tbody></table></div>\n");
-    if (r->theory.unfinished)
-        hm_putf(o, "<p class=\"note\">Left out: %s.</p>\n",
-                hm_number_of(r->theory.unfinished, "unfinished sequence").text);
-}
-
 static bool any_claim(const struct hm_report *r, bool (*has)(const struct hm_claim_theory *))
 {
     for (size_t i = 0; i < r->claim_count; i++)
@@ -193,7 +154,6 @@ static bool has_laws(const struct hm_claim_theory *t)
 void hm_html_theory(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "<section id=\"theory\"><h2>Bounds and laws</h2>\n");
-    put_sequences(o, r);
     if (any_claim(r, has_judged)) put_failures(o, r);
     hm_html_known(o, r);
     put_active(o, r);

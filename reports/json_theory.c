@@ -24,7 +24,8 @@ static void put_fidelity(struct hm_output *o, const struct hm_report_theory *t)
     hm_putf(o, "\"shortfall_mean_upper\":%s,\"hoeffding_upper\":%s,\"bernstein_upper\":%s,",
             hm_number_json_up(f.mean_shortfall.hi).text, hm_number_json_up(f.hoeffding).text,
             hm_number_json_up(f.bernstein).text);
-    hm_putf(o, "\"vacuous\":%s,\"e_sum_mean_lower\":%s,\"e_sum_mean_upper\":%s,\"e_sum_vacuous\":%s},",
+    hm_putf(o, "\"bound_upper\":%s,\"vacuous\":%s,\"e_sum_mean_lower\":%s,\"e_sum_mean_upper\":%s,\"e_sum_vacuous\":%s},",
+            hm_number_json_up(f.bernstein < f.hoeffding ? f.bernstein : f.hoeffding).text,
             f.vacuous ? "true" : "false", hm_number_json_down(f.mean_s.lo).text, hm_number_json_up(f.mean_s.hi).text,
             f.vacuous_s ? "true" : "false");
 }

@@ -20,6 +20,8 @@ struct hm_output {
     FILE *unfolded;         // with hm_output_fold: file collects the text below, this is where it goes; else NULL
     char *text;
     size_t text_size;
+    char **memory;          // with hm_output_open_memory: whose text it becomes
+    size_t *memory_size;
 };
 
 static hm_status open_temporary(struct hm_output *o, struct hm_error *err)
@@ -76,6 +78,23 @@ hm_status hm_output_open(const char *path, struct hm_output **out, struct hm_err
     if (rc) hm_output_abandon(o);
     else *out = o;
     return rc;
+}
+
+hm_status hm_output_open_memory(char **text, size_t *size, struct hm_output **out, struct hm_error *err)
+{
+    *text = NULL;
+    *size = 0;
+    struct hm_output *o = *out = hm_calloc(1, sizeof *o);
+    if (o) {
+        o->memory = text;
+        o->memory_size = size;
+        o->file = open_memstream(&o->text, &o->text_size);
+        o->path = strdup("memory");
+    }
+    if (o && o->file && o->path) return HM_OK;
+    if (o) hm_output_abandon(o);
+    *out = NULL;
+    return hm_fail(err, HM_MEMORY, "out of memory for a report");
 }
 
 hm_status hm_output_fold(struct hm_output *o, struct hm_error *err)
@@ -146,6 +165,11 @@ hm_status hm_output_close(struct hm_output *o, struct hm_error *err)
     if (fclose(o->file) != 0 && !o->failure) o->failure = errno;
     o->file = NULL;
     if (!o->failure && o->temporary && rename(o->temporary, o->path) != 0) o->failure = errno;
+    if (!o->failure && o->memory) {
+        *o->memory = o->text;
+        *o->memory_size = o->text_size;
+        o->text = NULL;
+    }
     if (o->failure) rc = hm_fail(err, HM_IO, "%s: cannot write: %s", o->path, strerror(o->failure));
     else {
         free(o->temporary);

@@ -20,6 +20,10 @@ hm_status hm_output_open(const char *path, struct hm_output **out, struct hm_err
 // headings stay as they are. HM_MEMORY.
 hm_status hm_output_fold(struct hm_output *output, struct hm_error *err);
 
+// Text in memory instead of a file: hm_output_close hands it over, *text zero-terminated, the caller's to free (NULL when
+// it fails). HM_MEMORY.
+hm_status hm_output_open_memory(char **text, size_t *size, struct hm_output **out, struct hm_error *err);
+
 // HM_OK: everything is on disk under the path. Else the temporary file is gone and the path is as it was. Frees output.
 hm_status hm_output_close(struct hm_output *output, struct hm_error *err);
 

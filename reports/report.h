@@ -22,13 +22,21 @@ void hm_report_close(struct hm_report *report); // NULL is allowed
 // same rules for the same m (HM_SHAPE otherwise). After a failure the report may only be closed.
 hm_status hm_report_add(struct hm_report *report, const char *log_path, struct hm_error *err);
 
+// Reads what `hallmark compare --json` or `hallmark audit --json` wrote, for the table of findings. A report may have
+// findings and no log. After a failure the report may only be closed.
+hm_status hm_report_add_findings(struct hm_report *report, const char *path, struct hm_error *err);
+
 // Is some log of the report cut short?
 bool hm_report_truncated(const struct hm_report *report);
 
-// Each writes one file: complete under its name, or not at all. At least one log must have been added.
+// Each writes one file: complete under its name, or not at all. At least one log, or findings, must have been added.
 hm_status hm_report_write_html(const struct hm_report *report, const char *path, struct hm_error *err);
 hm_status hm_report_write_markdown(const struct hm_report *report, const char *path, struct hm_error *err);
 hm_status hm_report_write_json(const struct hm_report *report, const char *path, struct hm_error *err);
+
+// Tables of comma-separated values, one file each, in a folder that is made where there is none. Each is complete under its
+// name or absent.
+hm_status hm_report_write_csv(const struct hm_report *report, const char *folder, struct hm_error *err);
 
 #ifdef __cplusplus
 }

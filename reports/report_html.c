@@ -22,30 +22,43 @@ static hm_status put_policy(struct hm_output *o, struct hm_error *err)
     return HM_OK;
 }
 
-static void put_page(struct hm_output *o, const struct hm_report *r)
+// The sections of logs: everything but the findings.
+static void put_logs(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<title>hallmark report: ");
-    hm_put_html(o, r->logs[0].path);
-    hm_put(o, "</title>\n<style>\n");
-    hm_put(o, hm_report_css);
-    hm_put(o, "</style>\n</head>\n<body>\n<main>\n");
-    hm_html_summary(o, r);
-    hm_put(o, "</main>\n");
-    hm_html_navigation(o, r);
-    hm_put(o, "<main>\n");
-    hm_html_claims(o, r);
     bool audit = hm_report_audit(r);
+    hm_html_claims(o, r);
+    hm_html_missed(o, r);
     if (!audit) hm_html_text(o, r);
     if (!audit) hm_html_acceptance(o, r);
     if (!audit) hm_html_speculative(o, r);
     hm_html_cost(o, r);
+    if (!audit) hm_html_course(o, r);
     hm_html_theory(o, r);
+    hm_html_findings(o, r);
     if (!audit) hm_html_closest(o, r);
     hm_html_groups(o, r);
     hm_html_run(o, r);
+}
+
+static void put_page(struct hm_output *o, const struct hm_report *r)
+{
+    hm_put(o, "<title>hallmark report: ");
+    hm_put_html(o, r->log_count ? r->logs[0].path : r->findings.file[0].path);
+    hm_put(o, "</title>\n<style>\n");
+    hm_put(o, hm_report_css);
+    hm_put(o, "</style>\n</head>\n<body>\n<main>\n");
+    if (r->log_count) {
+        hm_html_summary(o, r);
+        hm_put(o, "</main>\n");
+        hm_html_navigation(o, r);
+        hm_put(o, "<main>\n");
+        put_logs(o, r);
+    } else {
+        hm_html_findings_alone(o, r);
+        hm_html_findings(o, r);
+    }
     hm_html_how(o, r);
-    hm_put(o, "</main>\n<footer>Made by hallmark from the log");
-    hm_put(o, r->log_count > 1 ? "s" : "");
+    hm_put(o, "</main>\n<footer>Made by hallmark from the files");
     hm_put(o, " named above. Nothing on this page was fetched from anywhere.</footer>\n<div class=\"card\" id=\"card\" "
               "role=\"status\" hidden></div>\n");
     hm_html_token_data(o, r);

@@ -1,12 +1,11 @@
 // The JSON report: the figures under stable names (docs/report.md). Bounds keep their direction: `lower` is rounded
 // down, `upper` up.
-#include "reports/figures.h"
+#include "reports/json.h"
 #include "reports/number.h"
-#include "reports/output.h"
 #include "reports/report.h"
 
-static const char *const STATUS[] = {"certified", "covered_not_certified", "not_covered", "no_draft",
-                                     "vacuous",   "inapplicable",          "undecided"};
+#include <math.h>
+
 static const char *const DIVERGENCE[] = {"klf", "klr", "tv"};
 static const char *const VERDICT[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
 static const struct {
@@ -18,16 +17,6 @@ static const struct {
 static unsigned long long count(uint64_t n)
 {
     return n;
-}
-
-static void put_key_text(struct hm_output *o, const char *key, const char *text, const char *after)
-{
-    hm_putf(o, "\"%s\":", key);
-    if (text)
-        hm_put_json(o, text);
-    else
-        hm_put(o, "null");
-    hm_put(o, after);
 }
 
 static void put_share(struct hm_output *o, const char *key, uint64_t part, uint64_t whole, const char *after)
@@ -80,10 +69,10 @@ static void put_model(struct hm_output *o, const char *key, const struct hm_reco
         return;
     }
     hm_putf(o, "\"%s\":{", key);
-    put_key_text(o, "name", m->name, ",");
-    put_key_text(o, "sha256", m->sha256, ",");
+    hm_json_text(o, "name", m->name, ",");
+    hm_json_text(o, "sha256", m->sha256, ",");
     hm_putf(o, "\"vocab\":%lld,", (long long)m->vocab);
-    put_key_text(o, "architecture", m->architecture, "},");
+    hm_json_text(o, "architecture", m->architecture, "},");
 }
 
 static void put_log(struct hm_output *o, const struct hm_report *r, size_t index)
@@ -93,34 +82,36 @@ static void put_log(struct hm_output *o, const struct hm_report *r, size_t index
     const struct hm_record_header *h = &log->header;
     const struct hm_report_group *g = &r->by_log[index];
     hm_put(o, "{");
-    put_key_text(o, "file", log->path, ",");
+    hm_json_text(o, "file", log->path, ",");
     hm_putf(o, "\"state\":\"%s\",\"lines\":%zu,\"chain\":\"%s\",\"unfinished_sequences\":%llu,", states[log->state],
             log->lines, log->chain, count(log->unfinished));
     put_model(o, "target", &h->target);
     put_model(o, "draft", &h->draft);
-    put_key_text(o, "tokenizer_sha256", h->tokenizer_sha256, ",");
-    put_key_text(o, "acceptance", h->acceptance, ",");
-    put_key_text(o, "temperature", h->temperature, ",");
-    put_key_text(o, "certify_temperature", h->certify_temperature, ",");
+    hm_json_text(o, "tokenizer_sha256", h->tokenizer_sha256, ",");
+    hm_json_text(o, "acceptance", h->acceptance, ",");
+    hm_json_text(o, "temperature", h->temperature, ",");
+    hm_json_text(o, "certify_temperature", h->certify_temperature, ",");
     hm_putf(o, "\"top_k\":%lld,", (long long)h->top_k);
-    put_key_text(o, "top_p", h->top_p, ",");
-    put_key_text(o, "drafter", h->drafter, ",");
+    hm_json_text(o, "top_p", h->top_p, ",");
+    hm_json_text(o, "drafter", h->drafter, ",");
     hm_putf(o, "\"width\":%lld,\"depth\":%lld,\"budget\":%lld,", (long long)h->width, (long long)h->depth,
             (long long)h->budget);
-    put_key_text(o, "selection", h->selection, ",");
-    put_key_text(o, "traversal", h->traversal, ",");
-    put_key_text(o, "proposal", h->proposal, ",");
-    put_key_text(o, "score", h->score, ",");
-    put_key_text(o, "fidelity_kind", h->budget_kind, ",");
-    put_key_text(o, "fidelity_limit", h->budget_limit, ",");
-    put_key_text(o, "weights", h->weights, ",");
-    put_key_text(o, "backend", h->backend, ",");
-    put_key_text(o, "version", h->version, ",");
+    hm_json_text(o, "selection", h->selection, ",");
+    hm_json_text(o, "traversal", h->traversal, ",");
+    hm_json_text(o, "proposal", h->proposal, ",");
+    hm_json_text(o, "score", h->score, ",");
+    hm_json_text(o, "fidelity_kind", h->budget_kind, ",");
+    hm_json_text(o, "fidelity_limit", h->budget_limit, ",");
+    hm_json_text(o, "weights", h->weights, ",");
+    hm_json_text(o, "backend", h->backend, ",");
+    hm_json_text(o, "version", h->version, ",");
     hm_putf(o,
             "\"sequences\":%llu,\"steps\":%llu,\"rounds\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"with_draft\":%llu,"
-            "\"certified\":%llu}",
+            "\"certified\":%llu,",
             count(g->sequences), count(g->steps), count(g->rounds), count(g->accepted), count(g->emitted),
             count(g->with_draft), count(g->certified));
+    hm_json_course_group(o, &g->course);
+    hm_put(o, "}");
 }
 
 static void put_acceptance(struct hm_output *o, const struct hm_report *r)
@@ -144,8 +135,10 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     hm_json_sum(o, "expected_accept", &a->expected, ",");
     hm_putf(o, "\"expected_accept_measured\":%llu,\"per_depth\":[", count(a->expected_accepted));
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++) {
-        hm_putf(o, "%s{\"depth\":%zu,\"offered\":%llu,\"reached\":%llu,", d > 1 ? "," : "", d, count(a->offered[d]),
-                count(a->reach[d]));
+        hm_putf(o, "%s{\"depth\":%zu,\"offered\":%llu,\"reached\":%llu,\"nodes\":%llu,", d > 1 ? "," : "", d,
+                count(a->offered[d]), count(a->reach[d]), count(a->nodes[d]));
+        put_share(o, "of_offered", a->reach[d], a->offered[d], ",");
+        put_share(o, "acceptance_rate", a->reach[d], a->nodes[d], ",");
         put_share(o, "share", a->reach[d], a->rounds, ",");
         put_share(o, "conditional", a->reach[d], a->reach[d - 1], "}");
     }
@@ -166,7 +159,7 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
 {
     char m[24];
     hm_put(o, "{");
-    put_key_text(o, "rule", f->rule, ",");
+    hm_json_text(o, "rule", f->rule, ",");
     if (f->m == HM_M_TREE)
         hm_put(o, "\"m\":\"tree\",");
     else
@@ -177,7 +170,7 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
     put_share(o, "coverage_share", f->covered[HM_YES], f->with_draft, ",");
     hm_put(o, "\"status\":{");
     for (size_t i = 0; i < HM_TOKEN_STATUSES; i++)
-        hm_putf(o, "%s\"%s\":%llu", i ? "," : "", STATUS[i], count(f->status[i]));
+        hm_putf(o, "%s\"%s\":%llu", i ? "," : "", HM_JSON_STATUS[i], count(f->status[i]));
     hm_putf(o,
             "},\"covered\":{\"no\":%llu,\"yes\":%llu,\"undecided\":%llu},\"accepts\":{\"no\":%llu,\"yes\":%llu,"
             "\"undecided\":%llu},\"verdicts\":{",
@@ -209,12 +202,14 @@ static void put_categories(struct hm_output *o, const struct hm_report *r)
     for (size_t i = 0; i < r->category_count; i++) {
         const struct hm_report_group *g = &r->categories[i];
         hm_put(o, i ? ",{" : "{");
-        put_key_text(o, "name", g->name, ",");
+        hm_json_text(o, "name", g->name, ",");
         hm_putf(o,
                 "\"sequences\":%llu,\"steps\":%llu,\"rounds\":%llu,\"accepted\":%llu,\"emitted\":%llu,\"with_draft\":%"
-                "llu,\"certified\":%llu}",
+                "llu,\"certified\":%llu,",
                 count(g->sequences), count(g->steps), count(g->rounds), count(g->accepted), count(g->emitted),
                 count(g->with_draft), count(g->certified));
+        hm_json_course_group(o, &g->course);
+        hm_put(o, "}");
     }
     hm_put(o, "],\n");
 }
@@ -228,11 +223,30 @@ static void put_run_times(struct hm_output *o, const struct hm_report *r)
             r->certify_seconds >= 0 ? hm_number_near(r->certify_seconds, 9).text : "null");
 }
 
-hm_status hm_report_write_json(const struct hm_report *r, const char *path, struct hm_error *err)
+static void put_lists(struct hm_output *o, const struct hm_report *r)
 {
-    struct hm_output *o;
-    hm_status rc = hm_output_open(path, &o, err);
-    if (rc) return rc;
+    hm_json_course(o, r);
+    hm_put(o, ",\n");
+    hm_json_sequences(o, r);
+    hm_put(o, ",\n");
+    hm_json_blocks(o, r);
+    hm_put(o, ",\n");
+    hm_json_missed(o, r);
+    hm_put(o, ",\n");
+    hm_json_closest(o, r);
+    hm_put(o, ",\n");
+    hm_json_trees(o, r);
+    hm_put(o, ",\n");
+}
+
+void hm_json_report(struct hm_output *o, const struct hm_report *r)
+{
+    if (!r->log_count) {
+        hm_put(o, "{\n\"hallmark_report\":1,\"truncated\":false,\n\"logs\":[],\n");
+        hm_json_findings(o, &r->findings);
+        hm_put(o, "\n}\n");
+        return;
+    }
     hm_putf(o, "{\n\"hallmark_report\":1,\"truncated\":%s,\n\"logs\":[", hm_report_truncated(r) ? "true" : "false");
     for (size_t i = 0; i < r->log_count; i++) {
         if (i) hm_put(o, ",\n");
@@ -252,6 +266,9 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
     }
     hm_put(o, "],\n\"relaxation\":{");
     hm_json_sum(o, "regret", &r->regret, ",");
+    hm_json_sum(o, "regret_accepted", &r->regret_accepted, ",");
+    hm_putf(o, "\"regret_mean_upper\":%s,",
+            r->regret.count ? hm_number_json_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most)).text : "null");
     hm_putf(o, "\"regret_max_upper\":%s,\"accepted_not_first\":%llu,\"accepted_known\":%llu},\n\"draft_distance\":{",
             r->regret.count ? hm_number_json_up(r->regret_most).text : "null", count(r->accepted_not_first),
             count(r->accepted_known));
@@ -266,6 +283,17 @@ hm_status hm_report_write_json(const struct hm_report *r, const char *path, stru
     hm_json_theory(o, r);
     hm_put(o, ",\n");
     put_categories(o, r);
+    put_lists(o, r);
+    hm_json_findings(o, &r->findings);
+    hm_put(o, ",\n");
     put_run_times(o, r);
+}
+
+hm_status hm_report_write_json(const struct hm_report *r, const char *path, struct hm_error *err)
+{
+    struct hm_output *o;
+    hm_status rc = hm_output_open(path, &o, err);
+    if (rc) return rc;
+    hm_json_report(o, r);
     return hm_output_close(o, err);
 }

@@ -18,10 +18,20 @@ file(CONFIGURE OUTPUT ${assets} CONTENT "${text}" @ONLY)
 list(APPEND HALLMARK_SOURCES
   ${assets}
   reports/aggregate.c
+  reports/chart_course.c
+  reports/closest.c
+  reports/course.c
   reports/figures.c
+  reports/findings.c
+  reports/findings_read.c
   reports/html_charts.c
   reports/html_claims.c
+  reports/html_course.c
+  reports/html_findings.c
   reports/html_known.c
+  reports/html_missed.c
+  reports/html_navigation.c
+  reports/html_parts.c
   reports/html_requirement.c
   reports/html_run.c
   reports/html_sections.c
@@ -29,17 +39,24 @@ list(APPEND HALLMARK_SOURCES
   reports/html_summary.c
   reports/html_text.c
   reports/html_theory.c
+  reports/html_trees.c
+  reports/json_course.c
+  reports/json_findings.c
+  reports/json_lists.c
   reports/json_speculative.c
   reports/json_theory.c
+  reports/json_trees.c
   reports/keep.c
   reports/markdown_speculative.c
   reports/markdown_theory.c
   reports/number.c
   reports/output.c
   reports/picture.c
+  reports/report_csv.c
   reports/report_html.c
   reports/report_json.c
   reports/report_markdown.c
   reports/requirement.c
+  reports/rounds.c
   reports/speculative.c
   reports/theory.c)
