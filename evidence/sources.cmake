@@ -20,5 +20,7 @@ list(APPEND HALLMARK_SOURCES
   evidence/rows_source.c
   evidence/sanity.c
   evidence/sglang.c
+  evidence/sglang_row.c
   evidence/source.c
-  evidence/vllm.c)
+  evidence/vllm.c
+  evidence/vllm_positions.c)
