@@ -63,7 +63,7 @@ def record(options, prompts, out):
 
 def perplexity(options, out):
     """The base file of each model on one text, and what the tool itself says of the divergence between them."""
-    if not options.perplexity or not options.text:
+    if not options.perplexity:
         return
     bases = [options.gguf, *options.other_gguf]
     for gguf in bases:

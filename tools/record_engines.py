@@ -3,7 +3,7 @@
 
     tools/record_engines.py --engine transformers --model DIR -o OUT
     tools/record_engines.py --engine llama.cpp --model DIR --server llama-server --gguf m-f32.gguf \\
-        --other-gguf m-q8_0.gguf --draft-gguf m-q8_0.gguf --perplexity llama-perplexity --text notes.txt -o OUT
+        --other-gguf m-q8_0.gguf --draft-gguf m-q8_0.gguf --perplexity llama-perplexity -o OUT
     tools/record_engines.py --engine vllm --model DIR --server vllm -o OUT
 
 Answers are written as they came, one a line (.jsonl) or as streams in a row (.sse); rows of transformers as .safetensors
@@ -18,14 +18,14 @@ from pathlib import Path
 import engines_common
 
 MODULES = {"transformers": "engines_transformers", "llama.cpp": "engines_llama", "vllm": "engines_vllm"}
-PROMPTS = Path(__file__).resolve().parent.parent / "tests/data/evidence/engines/prompts.jsonl"
+DATA = Path(__file__).resolve().parent.parent / "tests/data/evidence/engines"
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=MODULES, required=True)
     parser.add_argument("--model", type=Path, required=True, help="Hugging Face folder: weights, tokenizer, chat template")
-    parser.add_argument("--prompts", type=Path, default=PROMPTS, help="questions in MT-bench form (default: ours)")
+    parser.add_argument("--prompts", type=Path, default=DATA / "prompts.jsonl", help="questions in MT-bench form (default: ours)")
     parser.add_argument("--limit", type=int, help="only the first N prompts")
     parser.add_argument("--few", type=int, default=3, help="prompts in cases that only show a format (default 3)")
     parser.add_argument("--tokens", type=int, default=64, help="tokens per answer (default 64)")
@@ -37,7 +37,7 @@ def parse():
     parser.add_argument("--other-gguf", type=Path, action="append", default=[], help="llama.cpp: of another type (repeatable)")
     parser.add_argument("--draft-gguf", type=Path, help="llama.cpp: the draft model of speculative decoding")
     parser.add_argument("--perplexity", help="llama.cpp: llama-perplexity")
-    parser.add_argument("--text", type=Path, help="llama.cpp: the text for --perplexity, at least 256 tokens")
+    parser.add_argument("--text", type=Path, default=DATA / "text.txt", help="llama.cpp: for --perplexity (default: ours)")
     parser.add_argument("-o", dest="out", type=Path, required=True, help="folder to write to")
     options = parser.parse_args()
     if options.engine == "llama.cpp" and not (options.server and options.gguf):
