@@ -102,7 +102,7 @@ static hm_status add_chosen(struct hm_entries *e, const struct hm_sglang_ids *id
     struct triple triple;
     hm_status rc = HM_OK;
     for (struct hm_cursor c = hm_cursor_at(list); c.element.at && !rc; hm_cursor_advance(&c)) {
-        int32_t id;
+        int32_t id = -1;
         rc = read_triple(c.element, &triple, err);
         if (rc) break;
         hm_json_text_id(triple.id, &id);
@@ -115,7 +115,7 @@ static hm_status add_chosen(struct hm_entries *e, const struct hm_sglang_ids *id
 // The emitted token itself, where neither list has it: the lists have the largest, and those asked for.
 static hm_status add_own(struct hm_entries *e, const struct triple *own, struct hm_error *err)
 {
-    int32_t id;
+    int32_t id = -1;
     hm_json_text_id(own->id, &id);
     if (hm_json_text_empty(own->value)) return HM_OK;
     for (size_t i = 0; i < e->count; i++)

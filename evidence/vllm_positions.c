@@ -122,7 +122,7 @@ static hm_status add_place(struct hm_positions *p, int32_t id, struct hm_entries
 static hm_status add_flat(struct hm_positions *p, int32_t id, struct hm_entries *entries, struct hm_own *own,
                           struct hm_error *err)
 {
-    size_t end;
+    size_t end = 0;
     hm_status rc = find_range(p, &end, err);
     if (!rc && p->at < end && repeats(p, end)) next_place(p); // the sampled token, once more among the largest
     for (; !rc && p->at < end; next_place(p)) rc = add_place(p, id, entries, own, err);
