@@ -329,6 +329,19 @@ struct hm_json_text hm_json_text_find(struct hm_json_text object, const char *ke
     return value;
 }
 
+void hm_json_text_find_all(struct hm_json_text object, const char *const *keys, size_t count, struct hm_json_text *out)
+{
+    struct hm_json_text name;
+    for (size_t i = 0; i < count; i++) out[i] = (struct hm_json_text){0};
+    if (hm_json_text_kind(object) != HM_JSON_OBJECT) return;
+    for (struct hm_json_text v = hm_json_text_first(object, &name); v.at; v = hm_json_text_next(object, v, &name))
+        for (size_t i = 0; i < count; i++)
+            if (!out[i].at && hm_json_text_equals(name, keys[i])) {
+                out[i] = v;
+                break;
+            }
+}
+
 size_t hm_json_text_count(struct hm_json_text container)
 {
     size_t count = 0;

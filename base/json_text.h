@@ -36,6 +36,9 @@ const char *hm_json_text_kind_name(struct hm_json_text value); // "an object", "
 // The member of an object, or no value when it is absent, null included as a value. The first of repeated keys.
 struct hm_json_text hm_json_text_find(struct hm_json_text object, const char *key);
 
+// The same for several keys in one pass over the object: out [count], in the order of keys [count].
+void hm_json_text_find_all(struct hm_json_text object, const char *const *keys, size_t count, struct hm_json_text *out);
+
 // Walks an array or object: the first element, then the next after one; no value at the end. In an object *key is the
 // member's key (a string). Cost: the bytes walked over.
 struct hm_json_text hm_json_text_first(struct hm_json_text container, struct hm_json_text *key);

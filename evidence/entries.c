@@ -46,7 +46,7 @@ static bool put_bytes(struct hm_entries *e, struct hm_json_text bytes, struct hm
         if (!hm_json_text_integer(b, &value) || value < 0 || value > 255 || at == e->text_room) return false;
         e->text[at++] = (char)value;
     }
-    *out = (struct hm_name){.id = out->id, .text = e->text + e->text_size, .size = at - e->text_size};
+    *out = (struct hm_name){.id = out->id, .text = e->text + e->text_size, .size = at - e->text_size, .exact = true};
     e->text_size = at;
     return true;
 }
@@ -94,7 +94,11 @@ struct hm_name hm_entries_name(struct hm_entries *e, struct hm_json_text id, str
     struct hm_name name = {.id = hm_entries_id(e, id)};
     int32_t told;
     put_text(e, text, &name);
-    if (is_id_text(&name, &told)) return (struct hm_name){.id = told};
+    if (is_id_text(&name, &told)) {
+        name = (struct hm_name){.id = told};
+        put_bytes(e, bytes, &name);
+        return is_id_text(&name, &told) ? (struct hm_name){.id = told} : name;
+    }
     put_bytes(e, bytes, &name);
     return name;
 }
@@ -175,7 +179,7 @@ hm_status hm_entries_add(struct hm_entries *e, struct hm_name name, enum hm_entr
     if (rc) return rc;
     e->sentinels += number.sentinel;
     return hm_entries_push(e, (struct hm_evidence_entry){.id = name.id, .text = name.text, .text_size = name.size, .value = number.value},
-                           (struct hm_entry_note){.printed = number.printed, .rank = rank, .sentinel = number.sentinel}, err);
+                           (struct hm_entry_note){.printed = number.printed, .rank = rank, .sentinel = number.sentinel, .exact = name.exact}, err);
 }
 
 hm_status hm_entries_emitted(struct hm_entries *e, struct hm_name name, enum hm_entry_unit unit, struct hm_json_text value,

@@ -14,13 +14,14 @@ struct hm_name {
     int32_t id;       // -1: not told
     const char *text; // bytes [size], NULL: not told
     size_t size;
+    bool exact;       // its bytes were told, not only characters
 };
 
 struct hm_entry_note {
     struct hm_ival printed; // before the allowance
     int64_t rank;           // from 1; 0: not told
     size_t order;           // as listed
-    bool sentinel;
+    bool sentinel, exact;
 };
 
 enum hm_entry_unit { HM_ENTRY_LOG_PROBABILITY, HM_ENTRY_PROBABILITY };
@@ -43,7 +44,7 @@ struct hm_entries {
 // How the listed tokens relate to the largest ones of the row.
 enum hm_entries_order {
     HM_ORDER_TOP,     // they are the largest, in order (llama.cpp, SGLang); the emitted one may be missing
-    HM_ORDER_CHAT,    // the same, but an emitted token that stands first may have been put there, in place of the last (vLLM)
+    HM_ORDER_CHAT,    // the same, but the emitted one may have been put there, in place of the last or one more
     HM_ORDER_MAP,     // the order means nothing, and the emitted token may be one more than the largest
     HM_ORDER_RANKS    // each has its rank
 };
@@ -54,8 +55,8 @@ void hm_entries_clear(struct hm_entries *entries);
 // Forgets the last row. bytes: of the JSON text whose strings will be decoded, or more.
 hm_status hm_entries_begin(struct hm_entries *entries, size_t bytes, struct hm_error *err);
 
-// Decodes a name; each of the three may be no value or null. `bytes` (an array of numbers 0..255) wins over `text`, and a
-// text "token_id:9" is the id 9. Call between begin and finish; lives until the next begin. No more text than begin was told
+// Decodes a name; each of the three may be no value or null. `bytes` (an array of numbers 0..255) wins over `text`; a text
+// "token_id:9" is the id 9, and bytes that spell it are none. Call between begin and finish; lives until the next begin. No more text than begin was told
 // of is decoded.
 struct hm_name hm_entries_name(struct hm_entries *entries, struct hm_json_text id, struct hm_json_text text,
                                struct hm_json_text bytes);
@@ -84,8 +85,12 @@ hm_status hm_entries_add_ids(struct hm_entries *entries, struct hm_json_text obj
 // first 0 are: those stay as -inf, for hm_sanity_check to see that only the argmax was logged. For of_prompt tokens the
 // caller has set events->token.t.
 //
+// A number that contains 0 beside an empty list is no number: engines write it for tokens that they did not measure.
+//
 // ranked: a token may be listed although it is not among the largest, because it was emitted; then it comes last and is not
-// ranked. Where that cannot be told apart (an emitted token that is the least of its list), it is not ranked.
+// ranked. Where that cannot be told apart (an emitted token that is the least of its list), it is not ranked. Nothing is ranked
+// when a token without id or bytes has a text that several tokens may have ("", U+FFFD): lists that are keyed by text keep one
+// of those, and the others may be anywhere.
 hm_status hm_entries_finish(struct hm_entries *entries, enum hm_entries_order order, struct hm_track *track,
                             struct hm_events *events, struct hm_error *err);
 

@@ -51,6 +51,12 @@ static void leave_out_sentinels(struct hm_entries *e, struct hm_track *track, co
 
 // ---- The emitted token ----
 
+// 0 beside an empty list stands for a token that was not measured.
+static void forget_unmeasured(struct hm_entries *e)
+{
+    if (e->count == 0 && e->sentinels == 0 && e->own_printed.lo <= 0 && e->own_printed.hi >= 0) e->has_own = false;
+}
+
 // Its entry, HM_UNSEEN when it is not listed. Of several with its text the one with its number; a vague text without the same
 // number names another token.
 static size_t find_emitted(const struct hm_entries *e)
@@ -75,15 +81,25 @@ static size_t find_emitted(const struct hm_entries *e)
 // What its entry and itself say of each other.
 struct comparison {
     bool texts_differ, numbers_differ;
+    bool joined; // the emitted text ends with its id's: llama.cpp gives a character of several tokens to the last of them
 };
+
+static bool ends_with(const struct hm_name *name, const struct hm_evidence_entry *entry)
+{
+    return name->size > entry->text_size &&
+           memcmp(name->text + name->size - entry->text_size, entry->text, entry->text_size) == 0;
+}
 
 static struct comparison compare_emitted(struct hm_entries *e, size_t at)
 {
     struct hm_evidence_entry *entry = &e->entry[at];
     const struct hm_name *name = &e->emitted;
     struct comparison c = {.numbers_differ = e->has_own && disjoint(e->own_printed, e->note[at].printed)};
-    c.texts_differ = name->id >= 0 && entry->id >= 0 && !is_vague(entry->text, entry->text_size) &&
-                     !is_vague(name->text, name->size) && !same_text(name->text, name->size, entry->text, entry->text_size);
+    if (name->id >= 0 && entry->id >= 0 && name->text && entry->text && name->exact == e->note[at].exact) {
+        c.joined = name->exact && ends_with(name, entry);
+        c.texts_differ = !c.joined && !is_vague(entry->text, entry->text_size) && !is_vague(name->text, name->size) &&
+                         !same_text(name->text, name->size, entry->text, entry->text_size);
+    }
     if (entry->id < 0) entry->id = name->id;
     if (c.numbers_differ) { // either may be right
         entry->value.lo = fmin(entry->value.lo, e->own.lo);
@@ -170,14 +186,14 @@ static size_t place_of(const struct hm_entries *e, size_t order)
 }
 
 // Puts an emitted token that may be one more than the largest where it belongs; returns how many are the largest.
-static size_t rank_with_emitted(struct hm_entries *e, size_t at, bool listed_first)
+static size_t rank_with_emitted(struct hm_entries *e, size_t at)
 {
     if (at == HM_UNSEEN) return e->count;
     if (!has_lower(e, at)) {
         move_last(e, at);
         return e->count - 1;
     }
-    if (listed_first) move_down(e);
+    if (at == 0) move_down(e);
     return e->count;
 }
 
@@ -189,11 +205,11 @@ static size_t rank_by_ranks(struct hm_entries *e)
     return ranked;
 }
 
-// A map by text keeps one token of those with one text: nothing is known of the others.
+// A list keyed by text keeps one token of those with one text: nothing is known of the others.
 static bool lost_by_text(const struct hm_entries *e)
 {
     for (size_t i = 0; i < e->count; i++)
-        if (e->entry[i].id < 0 && is_vague(e->entry[i].text, e->entry[i].text_size)) return true;
+        if (e->entry[i].id < 0 && !e->note[i].exact && is_vague(e->entry[i].text, e->entry[i].text_size)) return true;
     return false;
 }
 
@@ -208,10 +224,9 @@ static bool has_ranks(const struct hm_entries *e)
 static size_t rank(struct hm_entries *e, enum hm_entries_order order, size_t emitted)
 {
     if (order == HM_ORDER_TOP) return e->count;
-    if (order == HM_ORDER_CHAT) return emitted == 0 ? rank_with_emitted(e, 0, true) : e->count;
     if (order == HM_ORDER_RANKS && has_ranks(e)) return rank_by_ranks(e);
-    sort(e, before);
-    size_t ranked = rank_with_emitted(e, place_of(e, emitted), false);
+    if (order != HM_ORDER_CHAT) sort(e, before);
+    size_t ranked = rank_with_emitted(e, place_of(e, emitted));
     return lost_by_text(e) ? 0 : ranked;
 }
 
@@ -246,6 +261,7 @@ hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, s
     struct comparison differs = {0};
     hm_status rc = HM_OK;
     leave_out_sentinels(e, track, events->where);
+    forget_unmeasured(e);
     size_t listed = e->count, at = e->has_emitted ? find_emitted(e) : HM_UNSEEN;
     if (at != HM_UNSEEN) differs = compare_emitted(e, at);
     for (size_t i = 0; i < e->count; i++) e->note[i].order = i;
@@ -265,6 +281,7 @@ hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, s
     fill_row(e, token, ranked, at);
     if (e->not_a_number) token->has_row = false;
     if (e->not_a_number) token->missing = HM_MISSING_LOGPROBS;
+    track->joined += differs.joined;
     hm_track_token(track, events);
     if (e->not_a_number) hm_events_token_finding(events, HM_FINDING_NOT_A_NUMBER, "expected a number, found %s", e->bad_number);
     if (e->bad_id) hm_events_token_finding(events, HM_FINDING_ID_RANGE, "expected an id of the vocabulary, found %s", e->bad);

@@ -80,9 +80,10 @@ static void end_counters(const struct hm_track *track, struct hm_events *events)
     else if (accepted > (int64_t)track->tokens && track->tokens > 0)
         hm_events_finding(events, HM_FINDING_COUNTERS, track->number, -1, track->where,
                           "%" PRId64 " drafted tokens were accepted, but only %" PRIu32 " tokens emitted", accepted, track->tokens);
-    if (drafted > 0 && track->with > 0)
+    if (drafted > 0)
         hm_events_finding(events, HM_FINDING_SPECULATION, track->number, -1, track->where,
-                          "%" PRId64 " tokens were drafted; log-probabilities logged while speculation runs may be wrong", drafted);
+                          "%" PRId64 " tokens were drafted; log-probabilities logged while speculation runs may be wrong or missing",
+                          drafted);
 }
 
 void hm_track_end(const struct hm_track *track, struct hm_events *events)
@@ -93,6 +94,10 @@ void hm_track_end(const struct hm_track *track, struct hm_events *events)
         hm_events_finding(events, HM_FINDING_SOME_LOGPROBS, track->number, (int64_t)track->first_without, track->where,
                           "%" PRIu64 " of %" PRIu32 " tokens have none, the first at %" PRIu64, track->without, track->tokens,
                           track->first_without);
+    if (track->joined > 0 && !track->aligned)
+        hm_events_finding(events, HM_FINDING_LENGTH, track->number, -1, track->where,
+                          "%" PRIu64 " characters are made of several tokens, of which only the last is listed: t counts what is listed",
+                          track->joined);
     if (track->sentinels > 0)
         hm_events_finding(events, HM_FINDING_SENTINEL, track->number, -1, track->sentinel,
                           "%" PRIu64 " log-probabilities stand for no value and are left out, the first here", track->sentinels);

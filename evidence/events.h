@@ -36,6 +36,8 @@ struct hm_track {
     uint64_t with, without;         // tokens with a row, and without
     uint64_t first_without;         // t of the first one without
     uint64_t sentinels;             // entries that are -9999
+    uint64_t joined;                // tokens whose entry has the text of those before them, which have none
+    bool aligned;                   // t is known all the same
     int64_t drafted, accepted;      // the engine's counters, -1: absent
     char where[HM_FINDING_WHERE];   // place of the sequence
     char sentinel[HM_FINDING_WHERE];// place of the first sentinel
@@ -47,7 +49,7 @@ void hm_track_begin(struct hm_track *track, uint32_t number, const char *where);
 // its sequence, t and where, pushes it and counts it. Findings about it come after.
 void hm_track_token(struct hm_track *track, struct hm_events *events);
 
-// What is to be said of a sequence when all of it was read: NO_LOGPROBS, SOME_LOGPROBS, SENTINEL, SPECULATION, COUNTERS.
+// What is to be said of a sequence when all of it was read: NO_LOGPROBS, SOME_LOGPROBS, LENGTH, SENTINEL, SPECULATION, COUNTERS.
 void hm_track_end(const struct hm_track *track, struct hm_events *events);
 
 #endif

@@ -11,12 +11,14 @@ list(APPEND HALLMARK_SOURCES
   evidence/leading.c
   evidence/level.c
   evidence/likelihood.c
+  evidence/listed.c
   evidence/llama_kld.c
   evidence/llama_server.c
   evidence/match.c
   evidence/noise.c
   evidence/openai_chat.c
   evidence/openai_completions.c
+  evidence/responses.c
   evidence/rows_source.c
   evidence/sanity.c
   evidence/sglang.c
