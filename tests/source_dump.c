@@ -61,7 +61,8 @@ static void dump_floats(FILE *f, const char *name, const float *values, size_t c
 static void dump_row(FILE *f, const struct hm_source_token *t, size_t most)
 {
     const struct hm_evidence *row = &t->row;
-    fprintf(f, " %s vocab %zu ranked %zu emitted ", row->unit == HM_UNIT_LOGIT ? "logits" : "log-probabilities", row->vocab, row->ranked);
+    fprintf(f, " %s vocab %zu ranked %zu emitted ", row->unit == HM_UNIT_LOGIT ? "logits" : "log-probabilities", row->vocab,
+            row->ranked);
     dump_place(f, row->emitted);
     if (row->support) fprintf(f, " support %zu", row->support);
     if (row->processed) fprintf(f, " processed");
@@ -132,26 +133,24 @@ static char *read_text(const char *path)
     return text;
 }
 
-void test_source_compare(const char *path, const char *suffix, const struct hm_source_options *options)
+void test_source_compare(const char *path, const char *expected_path, const struct hm_source_options *options)
 {
-    char name[512];
     const char *update = getenv("HM_UPDATE");
-    snprintf(name, sizeof name, suffix[0] ? "%s.%s.txt" : "%s%s.txt", path, suffix);
     char *found = test_source_dump(path, options, ENTRIES);
     if (update && update[0] == '1') {
-        FILE *f = fopen(name, "w");
+        FILE *f = fopen(expected_path, "w");
         assert_non_null(f);
         fputs(found, f);
         assert_int_equal(fclose(f), 0);
     }
-    char *expected = read_text(name);
-    if (!expected) fail_msg("%s: not there; HM_UPDATE=1 writes it", name);
+    char *expected = read_text(expected_path);
+    if (!expected) fail_msg("%s: not there; HM_UPDATE=1 writes it", expected_path);
     if (strcmp(found, expected) != 0) {
         size_t at = 0, line = 1;
         while (found[at] == expected[at]) line += found[at++] == '\n';
         while (at > 0 && found[at - 1] != '\n') at--;
-        fail_msg("%s: line %zu: expected \"%.*s\", found \"%.*s\"", name, line, (int)strcspn(expected + at, "\n"), expected + at,
-                 (int)strcspn(found + at, "\n"), found + at);
+        fail_msg("%s: line %zu: expected \"%.*s\", found \"%.*s\"", expected_path, line, (int)strcspn(expected + at, "\n"),
+                 expected + at, (int)strcspn(found + at, "\n"), found + at);
     }
     free(expected);
     free(found);

@@ -10,8 +10,8 @@
 // Of rows with more than `most` entries or logits only the first so many are written.
 char *test_source_dump(const char *path, const struct hm_source_options *options, size_t most);
 
-// Compares with PATH.SUFFIX.txt, or PATH.txt for suffix ""; with HM_UPDATE=1 in the environment it writes that file instead.
-void test_source_compare(const char *path, const char *suffix, const struct hm_source_options *options);
+// Compares with the text in a file; with HM_UPDATE=1 in the environment it is written first.
+void test_source_compare(const char *path, const char *expected_path, const struct hm_source_options *options);
 
 // What most tests read with: rounded printing, the usual allowance.
 struct hm_source_options test_source_options(void);
