@@ -10,6 +10,7 @@ enum { HM_EXIT_OK = 0, HM_EXIT_FINDING = 1, HM_EXIT_USAGE = 2, HM_EXIT_UNDECIDED
 int hm_cmd_audit(int argc, char **argv);
 int hm_cmd_bench(int argc, char **argv);
 int hm_cmd_decode(int argc, char **argv);
+int hm_cmd_inspect(int argc, char **argv);
 int hm_cmd_merge(int argc, char **argv);
 int hm_cmd_report(int argc, char **argv);
 int hm_cmd_select(int argc, char **argv);

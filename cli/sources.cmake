@@ -17,6 +17,14 @@ add_executable(hallmark_command
   cli/decode_summary.c
   cli/draft_vocabulary.c
   cli/flags.c
+  cli/inspect.c
+  cli/inspect_claim.c
+  cli/inspect_find.c
+  cli/inspect_log.c
+  cli/inspect_model.c
+  cli/inspect_print.c
+  cli/inspect_step.c
+  cli/inspect_tree.c
   cli/kept_rows.c
   cli/main.c
   cli/merge.c
