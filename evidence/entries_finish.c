@@ -108,6 +108,14 @@ static struct comparison compare_emitted(struct hm_entries *e, size_t at)
     return c;
 }
 
+// A list keyed by text keeps one token of those with one text: nothing is known of the others.
+static bool lost_by_text(const struct hm_entries *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (e->entry[i].id < 0 && !e->note[i].exact && is_vague(e->entry[i].text, e->entry[i].text_size)) return true;
+    return false;
+}
+
 // ---- Order ----
 
 static void swap(struct hm_entries *e, size_t i, size_t j)
@@ -205,14 +213,6 @@ static size_t rank_by_ranks(struct hm_entries *e)
     return ranked;
 }
 
-// A list keyed by text keeps one token of those with one text: nothing is known of the others.
-static bool lost_by_text(const struct hm_entries *e)
-{
-    for (size_t i = 0; i < e->count; i++)
-        if (e->entry[i].id < 0 && !e->note[i].exact && is_vague(e->entry[i].text, e->entry[i].text_size)) return true;
-    return false;
-}
-
 static bool has_ranks(const struct hm_entries *e)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -221,13 +221,13 @@ static bool has_ranks(const struct hm_entries *e)
 }
 
 // Orders the entries; returns how many are the largest of the row.
-static size_t rank(struct hm_entries *e, enum hm_entries_order order, size_t emitted)
+static size_t rank(struct hm_entries *e, enum hm_entries_order order, size_t emitted, bool lost)
 {
     if (order == HM_ORDER_TOP) return e->count;
     if (order == HM_ORDER_RANKS && has_ranks(e)) return rank_by_ranks(e);
     if (order != HM_ORDER_CHAT) sort(e, before);
     size_t ranked = rank_with_emitted(e, place_of(e, emitted));
-    return lost_by_text(e) ? 0 : ranked;
+    return lost ? 0 : ranked;
 }
 
 // ---- The row ----
@@ -239,10 +239,18 @@ static void forget_vague_texts(struct hm_entries *e)
         if (e->entry[i].id < 0 && is_vague(e->entry[i].text, e->entry[i].text_size)) e->entry[i].text = NULL, e->entry[i].text_size = 0;
 }
 
+// What would make the row better, or make it one.
+static enum hm_missing missing(const struct hm_entries *e, size_t ranked, bool lost)
+{
+    if (e->count == 0 || e->not_a_number) return HM_MISSING_LOGPROBS;
+    return lost ? HM_MISSING_IDS : ranked == 0 ? HM_MISSING_TOP : HM_MISSING_MORE_TOP;
+}
+
 static void fill_row(struct hm_entries *e, struct hm_source_token *token, size_t ranked, size_t emitted)
 {
-    token->has_row = e->count > 0;
-    token->missing = token->has_row ? HM_MISSING_TOP : HM_MISSING_LOGPROBS;
+    // In a processed row -9999 is a token that was filtered out, and so are all that are not listed.
+    bool filtered = e->options->processed && e->sentinels > 0 && ranked > 0;
+    token->has_row = e->count > 0 && !e->not_a_number;
     token->row = (struct hm_evidence){
         .unit = HM_UNIT_LOG_PROBABILITY,
         .entry = e->entry,
@@ -251,6 +259,7 @@ static void fill_row(struct hm_entries *e, struct hm_source_token *token, size_t
         .emitted = emitted,
         .vocab = e->options->vocab,
         .processed = e->options->processed,
+        .support = filtered ? e->count : 0,
     };
 }
 
@@ -263,9 +272,10 @@ hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, s
     leave_out_sentinels(e, track, events->where);
     forget_unmeasured(e);
     size_t listed = e->count, at = e->has_emitted ? find_emitted(e) : HM_UNSEEN;
+    bool lost = (order == HM_ORDER_CHAT || order == HM_ORDER_MAP) && lost_by_text(e);
     if (at != HM_UNSEEN) differs = compare_emitted(e, at);
     for (size_t i = 0; i < e->count; i++) e->note[i].order = i;
-    size_t ranked = rank(e, order, at);
+    size_t ranked = rank(e, order, at, lost);
     at = place_of(e, at);
     bool absent = e->has_emitted && at == HM_UNSEEN;
     if (absent && e->has_own) {
@@ -279,13 +289,13 @@ hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, s
     token->text = e->emitted.text;
     token->text_size = e->emitted.size;
     fill_row(e, token, ranked, at);
-    if (e->not_a_number) token->has_row = false;
-    if (e->not_a_number) token->missing = HM_MISSING_LOGPROBS;
+    token->missing = missing(e, ranked, lost);
     track->joined += differs.joined;
     hm_track_token(track, events);
     if (e->not_a_number) hm_events_token_finding(events, HM_FINDING_NOT_A_NUMBER, "expected a number, found %s", e->bad_number);
     if (e->bad_id) hm_events_token_finding(events, HM_FINDING_ID_RANGE, "expected an id of the vocabulary, found %s", e->bad);
-    if (absent && listed > 0) hm_events_token_finding(events, HM_FINDING_TOKEN_ABSENT, "the emitted token is not among the %zu listed", listed);
+    if (absent && listed > 0 && !e->has_own)
+        hm_events_token_finding(events, HM_FINDING_TOKEN_ABSENT, "the emitted token is not among the %zu listed, and has no number of its own", listed);
     if (differs.numbers_differ)
         hm_events_token_finding(events, HM_FINDING_TOKEN_DIFFERS, "the emitted token's log-probability is about %.6g, its entry's %.6g",
                                 e->own_printed.lo / 2 + e->own_printed.hi / 2,

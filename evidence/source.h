@@ -56,7 +56,7 @@ struct hm_source_token {
     const char *text;             // bytes [text_size]; NULL: not told
     size_t text_size;
     bool has_row;                 // else `missing` says what is
-    enum hm_missing missing;
+    enum hm_missing missing;      // with a row: what would tell more
     struct hm_evidence row;
     const float *draft_logits;    // the draft's row at this context [row.vocab], of certificate logs that kept it; or NULL
     int32_t width;                // nodes in the pass that computed the row (certificate logs); 0: not told
@@ -83,7 +83,8 @@ enum hm_format hm_source_format(const struct hm_source_file *source);
 const char *hm_source_decided_by(const struct hm_source_file *source); // "--format", "the magic _logits_", "the field meta_info"
 
 // The next event; HM_EVENT_END for ever after the last. A sequence comes before its tokens, a finding after what it speaks
-// of. After an error the source gives the same error again. Findings about one row's values are hm_sanity_check's, not the
+// of. Sequences whose chunks interleave in a stream come interleaved: tokens and findings say which they are of. A piece of
+// text whose tokens are not told counts as one token, without a row. After an error the source gives the same error again. Findings about one row's values are hm_sanity_check's, not the
 // source's; those about lists, ids and counters are.
 hm_status hm_source_next(struct hm_source_file *source, struct hm_event *out, struct hm_error *err);
 
