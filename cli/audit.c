@@ -1,276 +1,191 @@
-// `hallmark audit`: certificates for rows of logits that another program saved (docs/audit.md).
-//
-// All rows are looked at before the first is certified, so that findings stand at the top whatever the threads do.
-#include "cli/audit_input.h"
-#include "cli/audit_table.h"
+// `hallmark audit`: what can be proved from what another program logged (docs/audit.md, docs/evidence.md).
+#include "cli/audit.h"
 #include "cli/command.h"
-#include "cli/stamping.h"
 
-#include <cjson/cJSON.h>
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { FINDINGS_SHOWN = 20, LOG_VOCAB_MOST = 1 << 20 }; // the latter is that of the log's readers
-
-struct audit {
-    struct hm_audit_options options;
-    struct hm_audit_input input;
-    struct hm_audit_table *table; // NULL with --json
-    struct hm_stamper *stamper;
-    uint64_t findings;
-    bool shows_progress;
-};
-
-// ---- findings
-
-static hm_status cannot_write(struct hm_error *err)
+struct hm_source_options hm_audit_source_options(const struct hm_audit_options *o)
 {
-    return hm_fail(err, HM_IO, "cannot write to standard output: %s", strerror(errno));
+    return (struct hm_source_options){.format = o->format,
+                                      .tensor = o->tensor,
+                                      .vocab = o->vocab,
+                                      .printing = o->printing,
+                                      .allowance = o->allowance,
+                                      .processed = o->processed};
 }
 
-static hm_status print_finding_json(const struct hm_audit_finding *f, struct hm_error *err)
+hm_status hm_audit_print_json(struct hm_audit_run *run, cJSON *object, struct hm_error *err)
+{
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    if (!text) return hm_fail(err, HM_MEMORY, "out of memory for JSON");
+    bool good = fprintf(run->to, "%s\n", text) >= 0;
+    free(text);
+    return good ? HM_OK : hm_fail(err, HM_IO, "cannot write to standard output: %s", strerror(errno));
+}
+
+hm_status hm_audit_print_input(struct hm_audit_run *run, enum hm_format format, const char *decided_by, struct hm_error *err)
+{
+    const struct hm_audit_options *o = run->options;
+    if (!o->json) return HM_OK;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "kind", "input");
+    cJSON_AddNumberToObject(object, "input", (double)run->number);
+    cJSON_AddStringToObject(object, "file", o->target);
+    if (o->draft) cJSON_AddStringToObject(object, "draft", o->draft);
+    cJSON_AddStringToObject(object, "format", hm_format_name(format));
+    cJSON_AddStringToObject(object, "decided_by", decided_by);
+    cJSON_AddNumberToObject(object, "allowance", format == HM_FORMAT_ROWS ? 0 : o->allowance);
+    return hm_audit_print_json(run, object, err);
+}
+
+static cJSON *finding_json(const struct hm_audit_run *run, const struct hm_finding *f, const char *side)
 {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "kind", "finding");
-    if (f->row >= 0) cJSON_AddNumberToObject(object, "row", (double)f->row);
-    else cJSON_AddNullToObject(object, "row");
-    cJSON_AddStringToObject(object, "side", f->side);
-    if (f->logit >= 0) cJSON_AddNumberToObject(object, "logit", (double)f->logit);
-    else cJSON_AddNullToObject(object, "logit");
+    cJSON_AddNumberToObject(object, "input", (double)run->number);
+    cJSON_AddStringToObject(object, "finding", hm_finding_name(f->kind));
+    cJSON_AddStringToObject(object, "side", side);
+    if (f->sequence >= 0) cJSON_AddNumberToObject(object, "sequence", (double)f->sequence);
+    else cJSON_AddNullToObject(object, "sequence");
+    if (f->t >= 0) cJSON_AddNumberToObject(object, "t", (double)f->t);
+    else cJSON_AddNullToObject(object, "t");
+    cJSON_AddStringToObject(object, "where", f->where);
     cJSON_AddStringToObject(object, "message", f->what);
-    return hm_cli_print_json(object, err);
+    return object;
 }
 
-static hm_status report(struct audit *a, const struct hm_audit_finding *f, struct hm_error *err)
+// Text of at most 79 columns, indented behind the first word's column.
+static void print_folded(FILE *to, const char *text)
 {
-    a->findings++;
-    if (a->options.json) return print_finding_json(f, err);
-    if (a->findings == FINDINGS_SHOWN + 1) puts("finding    and more (--json lists them all)");
-    if (a->findings > FINDINGS_SHOWN) return HM_OK;
-    printf("finding    ");
-    if (f->row >= 0) printf("row %lld, ", (long long)f->row);
-    printf("%s", f->side);
-    if (f->logit >= 0) printf(", logit %lld", (long long)f->logit);
-    printf(": %s\n", f->what);
+    enum { INDENT = 11, WIDTH = 79 };
+    while (*text) {
+        size_t n = strlen(text), cut = n;
+        if (n > WIDTH - INDENT)
+            for (cut = WIDTH - INDENT; cut > 0 && text[cut] != ' ';) cut--;
+        if (cut == 0) cut = WIDTH - INDENT < n ? WIDTH - INDENT : n;
+        fprintf(to, "%*s%.*s\n", INDENT, "", (int)cut, text);
+        text += cut + (text[cut] == ' ');
+    }
+}
+
+static void print_finding_text(FILE *to, const struct hm_finding *f, bool of_draft)
+{
+    enum { LINE = 79 };
+    char head[LINE + 1], line[sizeof head + HM_FINDING_WHERE + HM_FINDING_WHAT];
+    int n = snprintf(head, sizeof head, "finding    %s%s", hm_finding_name(f->kind), of_draft ? ", draft" : "");
+    if (f->sequence >= 0) n += snprintf(head + n, sizeof head - (size_t)n, ", sequence %lld", (long long)f->sequence);
+    if (f->t >= 0)
+        n += snprintf(head + n, sizeof head - (size_t)n, ", %s %lld", f->sequence >= 0 ? "token" : "row", (long long)f->t);
+    int all = snprintf(line, sizeof line, "%s%s%s: %s", head, f->where[0] ? ", " : "", f->where, f->what);
+    if (all <= LINE) {
+        fprintf(to, "%s\n", line);
+        return;
+    }
+    fprintf(to, "%s:\n", head);
+    snprintf(line, sizeof line, "at %s:", f->where);
+    if (f->where[0]) print_folded(to, line);
+    print_folded(to, f->what);
+}
+
+hm_status hm_audit_print_finding(struct hm_audit_run *run, const struct hm_finding *f, const char *side,
+                                 uint64_t shown_of_kind, struct hm_error *err)
+{
+    run->result.findings++;
+    if (run->options->json) return hm_audit_print_json(run, finding_json(run, f, side), err);
+    if (shown_of_kind < HM_AUDIT_FINDINGS_SHOWN) print_finding_text(run->to, f, strcmp(side, "draft") == 0);
     return HM_OK;
 }
 
-static hm_status look_at_rows(struct audit *a, struct hm_error *err)
+// ---- one input
+
+static hm_status audit_input(struct hm_audit_run *run, struct hm_error *err)
 {
-    struct hm_audit_finding finding;
-    hm_status rc = HM_OK;
-    for (size_t i = 0; i < a->input.findings && !rc; i++) rc = report(a, &a->input.finding[i], err);
-    for (size_t i = 0; i < a->input.rows && !rc; i++)
-        if (!hm_audit_input_read(&a->input, i, &finding)) rc = report(a, &finding, err);
-    return rc;
-}
-
-// ---- the log
-
-// Is it the name of a row shard of a log of this name, such as run.jsonl.draft-00000.safetensors?
-static bool is_shard(const char *name, const char *log_name)
-{
-    size_t n = strlen(log_name);
-    return strncmp(name, log_name, n) == 0 &&
-           (strncmp(name + n, ".target-", 8) == 0 || strncmp(name + n, ".draft-", 7) == 0);
-}
-
-// A log's shards replace files named after it, which may be the very rows to certify, whatever names they go by here.
-static hm_status check_shards(const char *log, const char *input, struct hm_error *err)
-{
-    struct stat rows, other;
-    const char *slash = strrchr(log, '/'), *name = slash ? slash + 1 : log;
-    if (!input || stat(input, &rows) != 0) return HM_OK;
-    char *path = slash ? strndup(log, (size_t)(slash - log) + 1) : strdup("."); // hm_stamper_open reports its absence
-    if (!path) return hm_fail(err, HM_MEMORY, "%s: out of memory", log);
-    DIR *folder = opendir(path);
-    free(path);
-    bool clash = false;
-    for (const struct dirent *entry; folder && !clash && (entry = readdir(folder));)
-        clash = is_shard(entry->d_name, name) && fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
-                other.st_dev == rows.st_dev && other.st_ino == rows.st_ino;
-    if (folder) closedir(folder);
-    if (!clash) return HM_OK;
-    return hm_fail(err, HM_USAGE, "%s: expected another name for the log: %s may be one of its row shards", log, input);
-}
-
-static hm_status check_log(const struct hm_audit_options *o, size_t vocab, struct hm_error *err)
-{
-    if (!o->log) return HM_OK;
-    if (vocab > LOG_VOCAB_MOST)
-        return hm_fail(err, HM_USAGE, "--log: expected a vocabulary of at most %d, found %zu", LOG_VOCAB_MOST, vocab);
-    hm_status rc = hm_stamping_check_path(o->log, err);
-    const char *const inputs[] = {o->target, o->draft, o->vocabulary};
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0] && !rc; i++) rc = check_shards(o->log, inputs[i], err);
-    return rc;
-}
-
-static hm_status describe(const struct audit *a, const struct hm_row_file *file, struct hm_log_model *out,
-                          struct hm_error *err)
-{
-    *out = (struct hm_log_model){
-        .name = hm_row_file_info(file).name, .vocab = a->input.target_info.vocab, .architecture = "rows"};
-    return a->options.log ? hm_row_file_hash(file, out->sha256, err) : HM_OK;
-}
-
-// ---- certifying
-
-// Row records as they are completed, from the stamper's thread; header and end are the log's own.
-static hm_status on_line(void *user, const char *json, size_t size, struct hm_error *err)
-{
-    static const char row[] = "{\"kind\":\"row\"";
-    struct audit *a = user;
-    if (size < sizeof row - 1 || memcmp(json, row, sizeof row - 1) != 0) return HM_OK;
-    if (a->table) return hm_audit_table_add(a->table, json, size, err);
-    return fwrite(json, 1, size, stdout) == size && putchar('\n') != EOF ? HM_OK : cannot_write(err);
-}
-
-static unsigned default_threads(void)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : cores > 256 ? 256 : (unsigned)cores;
-}
-
-static hm_status open_stamper(struct audit *a, struct hm_error *err)
-{
-    const struct hm_audit_options *o = &a->options;
-    struct hm_log_model target, draft;
-    struct hm_rational zero;
-    hm_status rc = describe(a, a->input.target, &target, err);
-    if (!rc && a->input.has_draft) rc = describe(a, a->input.draft, &draft, err);
+    const struct hm_audit_options *o = run->options;
+    struct hm_source_options source_options = hm_audit_source_options(o);
+    struct hm_source_file *source;
+    hm_status rc = hm_source_open(o->target, &source_options, &source, err);
     if (rc) return rc;
-    hm_rational_init(&zero);
-    struct hm_log_header header = {
-        .rules = o->rule,
-        .rule_count = o->rule_count,
-        .m = o->m,
-        .m_count = o->m_count,
-        .margin = o->margin,
-        .universal = o->margin,
-        .divergences = o->divergence,
-        .divergence_count = o->divergence_count,
-        .law_iid = o->law_iid,
-        .law_topk = o->law_topk,
-        .audit = true,
-        .temperature = &zero,
-        .certify_temperature = &o->temperature,
-        .top = 8,
-        .target = &target,
-        .draft = a->input.has_draft ? &draft : NULL,
-        .tokenizer_sha256 = "",
-        .weights_dtype = a->input.target_info.type,
-        .accumulate = "unknown",
-        .backend = "unknown",
-        .row_source = "file",
-    };
-    struct hm_stamp_options stamp = {
-        .path = o->log,
-        .keep_rows = o->keep_rows,
-        .hash_rows = o->log != NULL,
-        .threads = o->threads ? (unsigned)o->threads : default_threads(),
-        .line = on_line,
-        .line_user = a,
-    };
-    rc = hm_stamper_open(&stamp, &header, &a->stamper, err);
-    hm_rational_clear(&zero);
+    enum hm_format format = hm_source_format(source);
+    rc = hm_audit_print_input(run, format, hm_source_decided_by(source), err);
+    bool rows = format == HM_FORMAT_ROWS;
+    if (!rc && rows && o->claims_temperature)
+        rc = hm_fail(err, HM_USAGE, "%s: --claim-temperature: expected a file with tokens, found rows alone", o->target);
+    if (!rc && !rows && (o->log || o->vocabulary || o->margin || o->divergence_count || o->law_iid || o->law_topk))
+        rc = hm_fail(err, HM_USAGE,
+                     "%s: expected rows of logits for --log, --draft-vocab, --margin, --divergence and --law, found %s",
+                     o->target, hm_format_name(format));
+    if (!rc && !rows) rc = hm_audit_evidence(run, source, err);
+    hm_source_close(source);
+    return rc || !rows ? rc : hm_audit_rows(run, err);
+}
+
+static hm_status print_summary_line(struct hm_audit_run *run, cJSON *result, struct hm_error *err)
+{
+    if (!run->options->json) return HM_OK;
+    cJSON *line = cJSON_Duplicate(result, true);
+    cJSON_AddStringToObject(line, "kind", "summary");
+    cJSON_AddNumberToObject(line, "input", (double)run->number);
+    return hm_audit_print_json(run, line, err);
+}
+
+// Audits input j; what cannot be read is an outcome, not an end, where there are other inputs.
+static hm_status audit_one(struct hm_audit_options *o, struct hm_parts_run *parts, size_t j, struct hm_error *err)
+{
+    struct hm_audit_run run = {
+        .options = o, .number = j + 1, .to = hm_parts_text(parts), .shows_progress = isatty(STDERR_FILENO)};
+    struct hm_error wrong;
+    o->target = o->inputs[j];
+    o->draft = o->drafts ? o->drafts[j] : NULL;
+    if (j > 0 && !o->json) fputc('\n', run.to);
+    hm_status rc = audit_input(&run, &wrong);
+    if (rc && rc != HM_MEMORY && o->input_count > 1) {
+        fprintf(stderr, "hallmark: %s\n", wrong.message);
+        if (!o->json) fprintf(run.to, "unreadable %s\n", wrong.message);
+        run.result = (struct hm_audit_result){.exit = HM_EXIT_USAGE};
+    } else if (rc) {
+        *err = wrong;
+        return rc;
+    }
+    cJSON *result = hm_audit_result_json(&run.result, o->rule_count * o->m_count);
+    rc = print_summary_line(&run, result, err);
+    if (!rc) return hm_parts_result(parts, j, result, err);
+    cJSON_Delete(result);
     return rc;
 }
 
-static void show_progress(const struct audit *a, size_t done)
+static hm_status audit(struct hm_audit_options *o, int *code, struct hm_error *err)
 {
-    if (a->shows_progress && done % 64 == 0) fprintf(stderr, "\r\033[Kcertifying row %zu of %zu", done, a->input.rows);
-}
-
-static hm_status certify(struct audit *a, struct hm_stamp_summary *summary, struct hm_error *err)
-{
-    struct hm_audit_finding finding; // reported before
-    struct hm_error late;
-    hm_status rc = open_stamper(a, err);
-    for (size_t i = 0; i < a->input.rows && !rc; i++) {
-        show_progress(a, i);
-        if (!hm_audit_input_read(&a->input, i, &finding)) continue;
-        struct hm_log_row row = {
-            .index = i, .token = -1, .target_row = a->input.target_row, .draft_row = a->input.draft_row};
-        rc = hm_stamper_row(a->stamper, &row, err);
-    }
-    hm_status closed = hm_stamper_close(a->stamper, summary, &late);
-    if (a->shows_progress) fputs("\r\033[K", stderr);
-    if (rc || !closed) return rc;
-    *err = late;
-    return closed;
-}
-
-// ---- the whole
-
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
-static void print_head(const struct audit *a)
-{
-    const struct hm_row_file_info *t = &a->input.target_info, *d = &a->input.draft_info;
-    char *temperature = hm_rational_text(&a->options.temperature);
-    printf("target     %s: %zu row%s of %zu logits, %s,\n           at temperature %s\n", t->name, t->rows, plural(t->rows),
-           t->vocab, t->type, temperature ? temperature : "?");
-    if (d->name)
-        printf("draft      %s: %zu row%s of %zu logits, %s\n", d->name, d->rows, plural(d->rows), d->vocab, d->type);
-    free(temperature);
-}
-
-static void print_tail(const struct audit *a, const struct hm_stamp_summary *summary)
-{
-    size_t all = a->input.target_info.rows;
-    printf("\nrows       %llu ", (unsigned long long)summary->rows);
-    if (summary->rows != all) printf("of %zu ", all);
-    printf("read");
-    if (a->findings) printf("; %llu finding%s", (unsigned long long)a->findings, plural(a->findings));
-    if (summary->undecided)
-        printf("; %llu question%s undecided at 4096 bits", (unsigned long long)summary->undecided,
-               plural(summary->undecided));
-    putchar('\n');
-    if (a->options.log)
-        printf("log        %s: hallmark verify %s%s\n", a->options.log, a->options.keep_rows ? "" : "--allow-absent-rows ",
-               a->options.log);
-}
-
-static int run(struct audit *a, struct hm_error *err)
-{
-    struct hm_stamp_summary summary = {0};
-    bool text = !a->options.json;
-    hm_status rc = hm_audit_input_open(&a->options, &a->input, err);
-    if (!rc) rc = check_log(&a->options, a->input.target_info.vocab, err);
-    if (!rc && text) rc = hm_audit_table_open(&a->options, &a->table, err);
-    if (!rc && text) print_head(a);
-    if (!rc) rc = look_at_rows(a, err);
-    if (!rc && a->input.rows > 0) rc = certify(a, &summary, err);
-    if (!rc && text) {
-        hm_audit_table_print(a->table, stdout);
-        print_tail(a, &summary);
-    }
-    if (!rc && (fflush(stdout) != 0 || ferror(stdout))) rc = cannot_write(err);
-    uint64_t undecided = summary.undecided;
-    hm_stamp_summary_clear(&summary);
-    if (rc) return hm_cli_fail(err);
-    return a->findings ? HM_EXIT_FINDING : undecided ? HM_EXIT_UNDECIDED : HM_EXIT_OK;
+    struct hm_parts_setup setup = {.summary = &hm_audit_summary,
+                                   .inputs = o->inputs,
+                                   .input_count = o->input_count,
+                                   .shards = o->shards,
+                                   .folder = o->parts};
+    char **arguments;
+    struct hm_parts_run *parts = NULL;
+    hm_status rc = hm_audit_arguments(o, &arguments, &setup.argument_count, err);
+    setup.arguments = arguments;
+    if (!rc) rc = hm_parts_open(&setup, &parts, err);
+    for (size_t j = 0; j < o->input_count && !rc; j++)
+        if (hm_parts_take(parts, j)) rc = audit_one(o, parts, j, err);
+    if (!rc) rc = hm_parts_finish(parts, code, err);
+    hm_parts_close(parts);
+    hm_audit_arguments_free(arguments, setup.argument_count);
+    return rc;
 }
 
 int hm_cmd_audit(int argc, char **argv)
 {
     struct hm_error err;
-    struct audit a = {.shows_progress = isatty(STDERR_FILENO)};
+    struct hm_audit_options options;
     bool help;
     int code = HM_EXIT_OK;
-    if (hm_audit_options_parse(argc, argv, &a.options, &help, &err)) code = hm_cli_fail(&err);
+    if (hm_audit_options_parse(argc, argv, &options, &help, &err)) code = hm_cli_fail(&err);
     else if (help) fputs(hm_audit_help, stdout);
-    else code = run(&a, &err);
-    hm_audit_table_close(a.table);
-    hm_audit_input_close(&a.input);
-    hm_audit_options_clear(&a.options);
+    else if (audit(&options, &code, &err)) code = hm_cli_fail(&err);
+    hm_audit_options_clear(&options);
     return code;
 }

@@ -11,10 +11,10 @@
 #include <string.h>
 
 // A finding about the files as a whole, to be described.
-static char *find(struct hm_audit_input *in, const char *side)
+static char *find(struct hm_audit_input *in, enum hm_finding_kind kind, const char *side)
 {
     struct hm_audit_finding *f = &in->finding[in->findings++];
-    *f = (struct hm_audit_finding){.row = -1, .side = side, .logit = -1};
+    *f = (struct hm_audit_finding){.kind = kind, .row = -1, .side = side, .logit = -1};
     return f->what;
 }
 
@@ -22,13 +22,13 @@ static char *find(struct hm_audit_input *in, const char *side)
 static void compare(struct hm_audit_input *in)
 {
     if (!in->ids && in->draft_info.vocab != in->target_info.vocab) {
-        snprintf(find(in, "draft"), HM_AUDIT_WHAT, "expected %zu logits a row, found %zu (see --draft-vocab)",
+        snprintf(find(in, HM_FINDING_LENGTH, "draft"), HM_AUDIT_WHAT, "expected %zu logits a row, found %zu (see --draft-vocab)",
                  in->target_info.vocab, in->draft_info.vocab);
         return;
     }
     in->has_draft = true;
     if (in->draft_info.rows == in->target_info.rows) return;
-    snprintf(find(in, "draft"), HM_AUDIT_WHAT, "expected the target's %zu rows, found %zu", in->target_info.rows,
+    snprintf(find(in, HM_FINDING_LENGTH, "draft"), HM_AUDIT_WHAT, "expected the target's %zu rows, found %zu", in->target_info.rows,
              in->draft_info.rows);
     if (in->draft_info.rows < in->rows) in->rows = in->draft_info.rows;
 }
@@ -62,7 +62,7 @@ hm_status hm_audit_input_open(const struct hm_audit_options *o, struct hm_audit_
     if (rc) return rc;
     in->target_info = hm_row_file_info(in->target);
     in->rows = in->target_info.rows;
-    if (in->rows == 0) snprintf(find(in, "target"), HM_AUDIT_WHAT, "expected at least one row, found none");
+    if (in->rows == 0) snprintf(find(in, HM_FINDING_EMPTY_ROW, "target"), HM_AUDIT_WHAT, "expected at least one row, found none");
     if (o->draft) rc = open_draft(o, in, err);
     return rc ? rc : allocate(in, err);
 }
@@ -82,6 +82,7 @@ static bool check(const float *row, size_t n, struct hm_audit_finding *f)
 {
     bool any = false;
     f->logit = -1;
+    f->kind = HM_FINDING_NOT_A_NUMBER;
     for (size_t i = 0; i < n; i++) {
         if (!(row[i] <= FLT_MAX)) { // NaN too
             f->logit = (int64_t)i;
@@ -90,6 +91,7 @@ static bool check(const float *row, size_t n, struct hm_audit_finding *f)
         }
         any = any || row[i] >= -FLT_MAX;
     }
+    f->kind = HM_FINDING_EMPTY_ROW;
     if (!any) snprintf(f->what, HM_AUDIT_WHAT, "expected at least one number, found only -inf");
     return any;
 }

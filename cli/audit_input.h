@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/audit_options.h"
 #include "decode/row_file.h"
+#include "evidence/finding.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@ enum { HM_AUDIT_WHAT = 160 };
 
 // Something in readable files that keeps rows from being certified.
 struct hm_audit_finding {
+    enum hm_finding_kind kind;
     int64_t row;      // -1: the files as a whole
     const char *side; // "target" or "draft"
     int64_t logit;    // index in the row as the file has it, or -1

@@ -3,10 +3,23 @@
 #define HM_CLI_AUDIT_OPTIONS_H
 
 #include "cli/flags.h"
+#include "cli/shards.h"
+#include "evidence/source.h"
 
 struct hm_audit_options {
-    const char *target, *draft;     // draft NULL: none
+    char **inputs, **drafts;        // [input_count], of argv; drafts NULL: none
+    size_t input_count, draft_count, draft_room;
+    const char *target, *draft;     // the input at hand: one of each; draft NULL: none
+    const char *format;             // NULL: decided by the file
     const char *tensor;             // NULL: "logits"
+    size_t vocab;                   // of lists; 0: not told
+    enum hm_printing printing;
+    double allowance;               // hm_decimal_widen's
+    bool processed;                 // lists are of processed rows
+    bool claims_temperature;        // --claim-temperature was given:
+    struct hm_rational claimed;     // this one
+    struct hm_shards shards;
+    const char *parts;              // folder; NULL: one process
     const char *vocabulary;         // --draft-vocab, or NULL
     struct hm_rule rule[HM_MOST_RULES];
     size_t rule_count;

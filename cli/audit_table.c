@@ -25,7 +25,10 @@ struct bound {
 };
 
 struct section { // one rule and m
-    uint64_t judged, certified, covered;         // rows with a draft; certified by any of KL and TV
+    uint64_t yes, no, open;                      // the emitted token is accepted, is not, undecided
+    uint64_t counted;                            // tokens whose k is decided
+    uint64_t judged, certified, uncertain;       // rows with a draft; certified by any of KL and TV; open which
+    uint64_t covered, covered_known;             // of the latter, where it was asked
     uint64_t vacuous;                            // of the rows judged
     uint64_t restricted, restricted_certified;   // rows whose draft lacks tokens, by docs/theory.md §4
     struct bound *bound;                         // [THREE + divergences]
@@ -35,18 +38,21 @@ struct section { // one rule and m
 
 struct hm_audit_table {
     const struct hm_audit_options *options;
+    const char *noun;
     size_t sections, bounds;
     struct section *section; // [rule_count * m_count], rules outer
     char *divergence[HM_MOST_DIVERGENCES];
     uint64_t rows;
 };
 
-hm_status hm_audit_table_open(const struct hm_audit_options *options, struct hm_audit_table **out, struct hm_error *err)
+hm_status hm_audit_table_open(const struct hm_audit_options *options, const char *noun, struct hm_audit_table **out,
+                              struct hm_error *err)
 {
     struct hm_audit_table *t = *out = hm_calloc(1, sizeof *t);
     bool good = t != NULL;
     if (good) {
         t->options = options;
+        t->noun = noun;
         t->bounds = THREE + options->divergence_count;
         t->section = hm_calloc(options->rule_count * options->m_count, sizeof *t->section);
         good = t->section != NULL;
@@ -97,15 +103,19 @@ static bool any_yes(const cJSON *certified)
     return is_yes(certified, level_key[0]) || is_yes(certified, level_key[1]) || is_yes(certified, level_key[2]);
 }
 
+static void add_level(struct bound *b, struct hm_ival level, bool certified)
+{
+    hm_histogram_add(&b->lower, level.lo);
+    b->certified += certified;
+    if (level.hi > 1e300) return;
+    b->sum += level.lo + (level.hi - level.lo) / 2;
+    b->finite++;
+}
+
 static void add_bound(struct bound *b, const cJSON *in, const char *key, const cJSON *certified, const char *verdict)
 {
     struct hm_ival level;
-    if (!read_ival(in, key, &level)) return;
-    hm_histogram_add(&b->lower, level.lo);
-    b->certified += is_yes(certified, verdict);
-    if (level.lo > 1e300) return;
-    b->sum += level.lo + (level.hi - level.lo) / 2;
-    b->finite++;
+    if (read_ival(in, key, &level)) add_level(b, level, is_yes(certified, verdict));
 }
 
 static void add_claim(struct hm_audit_table *t, struct section *s, const cJSON *claim)
@@ -121,6 +131,7 @@ static void add_claim(struct hm_audit_table *t, struct section *s, const cJSON *
     s->certified += any_yes(certified);
     s->vacuous += says(certified, level_key[0], "vacuous"); // all three are, or none
     s->covered += is_yes(claim, "covered");
+    s->covered_known += hm_json_find(claim, "covered") != NULL;
     s->restricted += restricted != NULL;
     if (restricted) s->restricted_certified += any_yes(hm_json_find(restricted, "certified"));
     for (int i = 0; i < LAWS; i++) {
@@ -145,6 +156,43 @@ hm_status hm_audit_table_add(struct hm_audit_table *t, const char *json, size_t 
         add_claim(t, &t->section[i++], claim);
     cJSON_Delete(record);
     return HM_OK;
+}
+
+static void add_verdicts(struct section *s, const enum hm_certified certified[THREE])
+{
+    bool any = false, open = false;
+    for (int i = 0; i < THREE; i++) {
+        any = any || certified[i] == HM_CERT_YES;
+        open = open || certified[i] == HM_CERT_UNDECIDED;
+    }
+    s->judged++;
+    s->certified += any;
+    s->uncertain += open && !any;
+    s->vacuous += certified[0] == HM_CERT_VACUOUS;
+}
+
+void hm_audit_table_add_token(struct hm_audit_table *t, const struct hm_audit_claim *claims)
+{
+    t->rows++;
+    for (size_t i = 0; i < t->sections; i++) {
+        const struct hm_audit_claim *c = &claims[i];
+        struct section *s = &t->section[i];
+        const struct hm_ival level[THREE] = {c->level.klf, c->level.klr, c->level.tv};
+        for (int j = 0; j < THREE; j++) add_level(&s->bound[j], level[j], c->judged && c->certified[j] == HM_CERT_YES);
+        s->yes += c->asked && c->accepts == HM_YES;
+        s->no += c->asked && c->accepts == HM_NO;
+        s->open += c->asked && c->accepts == HM_UNDECIDED;
+        s->counted += c->k.least == c->k.most;
+        if (c->judged) add_verdicts(s, c->certified);
+    }
+}
+
+void hm_audit_table_counts(const struct hm_audit_table *t, struct hm_audit_counts *out)
+{
+    for (size_t i = 0; i < t->sections; i++) {
+        const struct section *s = &t->section[i];
+        out[i] = (struct hm_audit_counts){s->yes, s->no, s->open, s->judged, s->certified, s->uncertain};
+    }
 }
 
 // ---- printing
@@ -195,7 +243,7 @@ static void print_bounds(const struct hm_audit_table *t, const struct section *s
 {
     static const unsigned shares[] = {90, 50, 10};
     char text[NUMBER_TEXT];
-    fprintf(to, "  to cover at least  90%% of rows         50%%         10%%        mean%s\n",
+    fprintf(to, "  to cover at least%*s%%%*s%%%*s%%%12s%s\n", 11, "90", 11, "50", 11, "10", "mean",
             s->judged ? "  certified" : "");
     for (size_t i = 0; i < t->bounds; i++) {
         const struct bound *b = &s->bound[i];
@@ -216,7 +264,8 @@ static void print_verdicts(const struct section *s, FILE *to)
     snprintf(label, sizeof label, "on the draft's own tokens, of %llu row%s where it lacks some",
              (unsigned long long)s->restricted, s->restricted == 1 ? "" : "s");
     if (s->restricted) print_share(to, label, s->restricted_certified, s->restricted);
-    print_share(to, "covered", s->covered, s->judged);
+    if (s->uncertain) print_share(to, "left open by the evidence", s->uncertain, s->judged);
+    if (s->covered_known) print_share(to, "covered", s->covered, s->judged);
     if (s->vacuous) print_share(to, "vacuous: too few tokens to reject, covered by any draft", s->vacuous, s->judged);
     for (int i = 0; i < LAWS; i++)
         if (s->laws[i])
@@ -225,15 +274,27 @@ static void print_verdicts(const struct section *s, FILE *to)
                     rounded(s->e[i] / (double)s->laws[i], 3, true, e));
 }
 
+// What evidence says of emitted tokens.
+static void print_acceptance(const struct section *s, uint64_t rows, FILE *to)
+{
+    uint64_t asked = s->yes + s->no + s->open;
+    if (!asked) return;
+    fprintf(to, "  emitted token accepted: %llu yes, %llu no, %llu undecided", (unsigned long long)s->yes,
+            (unsigned long long)s->no, (unsigned long long)s->open);
+    if (s->counted < rows) fprintf(to, "; k known at %llu of %llu", (unsigned long long)s->counted, (unsigned long long)rows);
+    fputc('\n', to);
+}
+
 void hm_audit_table_print(const struct hm_audit_table *t, FILE *to)
 {
     if (t->rows == 0) return;
     fprintf(to, "\nWhatever else is true of it, a drafter whose distance stays below these bounds\n"
-                "at every row proposes an accepted token at that share of the rows:\n");
+                "at every %s proposes an accepted token at that share of the %ss:\n", t->noun, t->noun);
     for (size_t i = 0; i < t->sections; i++) {
         char *rule = hm_rule_text(&t->options->rule[i / t->options->m_count]);
         fprintf(to, "\n%s, m = %u\n", rule ? rule : "?", t->options->m[i % t->options->m_count]);
         free(rule);
+        print_acceptance(&t->section[i], t->rows, to);
         print_bounds(t, &t->section[i], to);
         if (t->section[i].judged) print_verdicts(&t->section[i], to);
     }

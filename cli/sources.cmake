@@ -1,8 +1,13 @@
 add_executable(hallmark_command
   cli/audit.c
+  cli/audit_arguments.c
+  cli/audit_evidence.c
   cli/audit_input.c
   cli/audit_options.c
+  cli/audit_result.c
+  cli/audit_rows.c
   cli/audit_table.c
+  cli/audit_token.c
   cli/bench.c
   cli/bench_decode.c
   cli/bench_rows.c
@@ -17,14 +22,6 @@ add_executable(hallmark_command
   cli/decode_summary.c
   cli/draft_vocabulary.c
   cli/flags.c
-  cli/inspect.c
-  cli/inspect_claim.c
-  cli/inspect_find.c
-  cli/inspect_log.c
-  cli/inspect_model.c
-  cli/inspect_print.c
-  cli/inspect_step.c
-  cli/inspect_tree.c
   cli/kept_rows.c
   cli/main.c
   cli/merge.c

@@ -84,8 +84,9 @@ static cJSON *audit(const char *arguments)
     size_t size = fread(text, 1, (1 << 20) - 1, f);
     int code = pclose(f);
     if (code != 0) fail_msg("%s: %s: exit %d: %.6000s", current, command, code >> 8, text);
-    if (size == 0 || strchr(text, '\n') != text + size - 1) fail_msg("%s: expected one line, found %s", current, text);
-    if (hm_json_parse(current, text, size, &record, &err)) fail_msg("%s", err.message);
+    char *row = strstr(text, "\n{\"kind\":\"row\""), *end = row ? strchr(row + 1, '\n') : NULL;
+    if (size == 0 || !end || strstr(end, "\"kind\":\"row\"")) fail_msg("%s: expected one row, found %s", current, text);
+    if (hm_json_parse(current, row + 1, (size_t)(end - row - 1), &record, &err)) fail_msg("%s", err.message);
     free(text);
     return record;
 }
@@ -179,7 +180,7 @@ static void check_vocabulary(const cJSON *one, const char *arguments, const floa
     if (count < 2) return;
     write_row(in_folder("columns"), n % 2, n % 3 == 0, columns, count);
     write_ids(in_folder("ids"), n % 3, ids, count);
-    snprintf(command, sizeof command, "%s %s --draft-vocab %s", arguments, in_folder("columns"), in_folder("ids"));
+    snprintf(command, sizeof command, "%s --draft %s --draft-vocab %s", arguments, in_folder("columns"), in_folder("ids"));
     cJSON *record = audit(command);
     check_restricted(record, want(want(one, "expect"), "restricted"));
     cJSON_Delete(record);
@@ -197,7 +198,7 @@ static void check_case(const cJSON *one, int n)
     write_row(in_folder("draft"), n % 3 == 0, n % 7 == 0, draft, draft_vocab);
     snprintf(arguments, sizeof arguments, "--rule %s --m %d --temperature %s %s", rule, want(one, "m")->valueint,
              want(one, "temperature")->valuestring, in_folder("target"));
-    snprintf(command, sizeof command, "%s %s", arguments, in_folder("draft"));
+    snprintf(command, sizeof command, "%s --draft %s", arguments, in_folder("draft"));
     cJSON *record = audit(command);
     check_record(record, one);
     cJSON_Delete(record);

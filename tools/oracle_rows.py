@@ -33,11 +33,11 @@ def main():
         save_row(folder / f"{number}.target.npy", [float.fromhex(x) for x in case["logits"]])
         save_row(folder / f"{number}.draft.npy", draft)
         base = f"hallmark audit --json --rule {rule} --m {case['m']} --temperature {case['temperature']} {folder}/{number}.target.npy"
-        print(f"{base} {folder}/{number}.draft.npy")
+        print(f"{base} --draft {folder}/{number}.draft.npy")
         if len(case.get("draft_vocab", [])) >= 2:
             save_row(folder / f"{number}.columns.npy", [draft[i] for i in case["draft_vocab"]])
             (folder / f"{number}.ids.json").write_text(json.dumps(case["draft_vocab"]) + "\n")
-            print(f"{base} {folder}/{number}.columns.npy --draft-vocab {folder}/{number}.ids.json")
+            print(f"{base} --draft {folder}/{number}.columns.npy --draft-vocab {folder}/{number}.ids.json")
 
 
 main()
