@@ -35,6 +35,7 @@ static void put_line(struct hm_output *o, const struct hm_course_point *points, 
         double y = fmin(fmax(value_of(&points[i], which) / top, 0), 1);
         hm_putf(o, "L%s ", units(LEFT + (WIDTH - LEFT - RIGHT) * (double)points[i].tokens / most).text);
         hm_put(o, units(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * y).text);
+        if (value_of(&points[i], which) > top * (1 + 1e-9)) break; // it leaves the picture
     }
     hm_put(o, "\"/>\n");
 }
@@ -49,6 +50,7 @@ void hm_chart_course(struct hm_output *o, const struct hm_report *r, enum hm_cha
     for (size_t i = 0; i < n; i++)
         highest = fmax(highest, variation ? fmax(points[i].shortfall, points[i].e) : points[i].regret);
     double top = highest > 0 && highest < 1e300 ? round_up(highest) : 1;
+    if (variation) top = fmin(top, 1); // from 1 on a bound says nothing
     hm_putf(o, "<svg viewBox=\"0 0 %d %d\" role=\"img\"><title>%s; after %llu tokens: %s</title>\n", WIDTH, HEIGHT,
             variation ? "Mean cumulative total variation over tokens" : "Mean cumulative regret over tokens",
             (unsigned long long)points[n - 1].tokens,
@@ -65,12 +67,6 @@ void hm_chart_course(struct hm_output *o, const struct hm_report *r, enum hm_cha
     }
     hm_putf(o, "<text class=\"muted\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">tokens</text>\n", (WIDTH + LEFT) / 2,
             HEIGHT - 4);
-    if (variation && top > 1) { // where a bound stops saying anything
-        double y = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) / top;
-        hm_putf(o, "<path class=\"mark thin\" d=\"M%d %sH%d\"/><text class=\"muted\" x=\"%d\" y=\"%s\" "
-                   "text-anchor=\"end\">1: vacuous above</text>\n",
-                LEFT, units(y).text, WIDTH - RIGHT, WIDTH - RIGHT, units(y - 4).text);
-    }
     if (variation) put_line(o, points, n, 1, top, "line second");
     put_line(o, points, n, variation ? 0 : 2, top, "line");
     hm_put(o, "</svg>\n");

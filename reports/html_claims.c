@@ -2,14 +2,29 @@
 #include "reports/html.h"
 #include "reports/number.h"
 
-static void put_share_cell(struct hm_output *o, uint64_t part, const struct hm_claim_figures *f)
+#include <stdio.h>
+
+// A share of the steps with verdicts; path: of the count in claim i of the JSON report.
+static void put_share_cell(struct hm_output *o, size_t i, const char *path, uint64_t part, const struct hm_claim_figures *f)
 {
-    hm_putf(o, "<td>%s</td>", hm_number_share(part, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
+    char of[48];
+    snprintf(of, sizeof of, "claims.%zu.with_draft", i);
+    hm_put(o, "<td>");
+    hm_html_value(o, hm_number_share(part, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text, of, "claims.%zu.%s", i, path);
+    hm_put(o, "</td>");
 }
 
 static void put_table(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Rule and "
+    static const char *const by[] = {"verdicts.klf.yes", "verdicts.klr.yes", "verdicts.tv.yes"};
+    static const struct {
+        enum hm_token_status status;
+        const char *name;
+    } rest[] = {{HM_TOKEN_VACUOUS, "vacuous"},
+                {HM_TOKEN_INAPPLICABLE, "inapplicable"},
+                {HM_TOKEN_UNDECIDED, "undecided"},
+                {HM_TOKEN_NO_DRAFT, "no_draft"}};
+    hm_put(o, "<div class=\"scroll\"><table class=\"tight sortable\"><thead><tr><th>Rule and "
               "m</th><th>certified</th><th></th><th>steps</th><th>by KLf</th><th>by KLr</th>"
               "<th>by TV</th><th>covered</th><th>vacuous</th><th>inapplicable</th><th>undecided</th><th>no draft "
               "row</th></tr></thead><tbody>\n");
@@ -17,17 +32,20 @@ static void put_table(struct hm_output *o, const struct hm_report *r)
         const struct hm_claim_figures *f = &r->claims[i];
         hm_put(o, "<tr><th scope=\"row\">");
         hm_html_claim_name(o, f);
-        hm_putf(o, "</th><td><b>%s</b></td><td>",
-                hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
+        hm_put(o, "</th>");
+        put_share_cell(o, i, "certified", f->certified_any, f);
+        hm_put(o, "<td>");
         hm_html_stack(o, "stack thin", f->status);
         hm_putf(o, "</td><td>%s of %s</td>", hm_number_count(f->certified_any).text,
                 hm_number_count(f->with_draft).text);
-        for (int d = 0; d < 3; d++) put_share_cell(o, f->verdict[d][HM_CERT_YES], f);
-        put_share_cell(o, f->covered[HM_YES], f);
-        hm_putf(
-            o, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", hm_number_count(f->status[HM_TOKEN_VACUOUS]).text,
-            hm_number_count(f->status[HM_TOKEN_INAPPLICABLE]).text, hm_number_count(f->status[HM_TOKEN_UNDECIDED]).text,
-            hm_number_count(f->status[HM_TOKEN_NO_DRAFT]).text);
+        for (int d = 0; d < 3; d++) put_share_cell(o, i, by[d], f->verdict[d][HM_CERT_YES], f);
+        put_share_cell(o, i, "covered.yes", f->covered[HM_YES], f);
+        for (size_t k = 0; k < sizeof rest / sizeof *rest; k++) {
+            hm_put(o, "<td>");
+            hm_html_value(o, hm_number_count(f->status[rest[k].status]).text, NULL, "claims.%zu.status.%s", i, rest[k].name);
+            hm_put(o, "</td>");
+        }
+        hm_put(o, "</tr>\n");
     }
     hm_put(o, "</tbody></table></div>\n");
 }

@@ -151,11 +151,11 @@ static void put_curves(struct hm_output *o, const struct hm_report *r, bool e, b
     if (e) {
         hm_put(o, "<div class=\"panel\"><h3>Total variation as it accumulates</h3><p class=\"note\"><span "
                   "class=\"key\"><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\"><path class=\"line\" d=\"M0 "
-                  "4H22\"/></svg>mean (1 \xe2\x88\x92 w)<sup>+</sup></span><span class=\"key\"><svg viewBox=\"0 0 22 8\" "
+                  "4H22\"/></svg><span>mean (1 \xe2\x88\x92 w)<sup>+</sup></span></span><span class=\"key\"><svg viewBox=\"0 0 22 8\" "
                   "aria-hidden=\"true\"><path class=\"line second\" d=\"M0 4H22\"/></svg>mean \xce\xa3 e</span></p>");
         hm_chart_course(o, r, HM_CHART_VARIATION);
-        hm_put(o, "<p class=\"note\">Estimates of bounds on the law of the first t tokens; from 1 on a bound says "
-                  "nothing.</p></div>");
+        hm_put(o, "<p class=\"note\">Estimates of bounds on the law of the first t tokens; what reaches 1 says "
+                  "nothing and leaves the picture.</p></div>");
     }
     if (regret) {
         hm_put(o, "<div class=\"panel\"><h3>Regret as it accumulates</h3><p class=\"note\">Mean over sequences of the summed "

@@ -13,10 +13,10 @@ static void put_nearest(struct hm_output *o, const struct hm_missed_step *m)
         if (best < 0 || m->distance[i] / m->limit[i] < m->distance[best] / m->limit[best]) best = i;
     }
     if (best < 0)
-        hm_put(o, "<td>\xe2\x80\x93</td><td>\xe2\x80\x93</td><td>\xe2\x80\x93</td>");
+        hm_put(o, "<td>\xe2\x80\x93</td><td>\xe2\x80\x93</td>");
     else
-        hm_putf(o, "<td>%s</td><td>%s</td><td>%s</td>", NAMES[best], hm_number_up(m->distance[best], 3).text,
-                hm_number_down(m->limit[best], 3).text);
+        hm_putf(o, "<td>%s <span class=\"soft\">%s</span></td><td>%s</td>", hm_number_up(m->distance[best], 3).text,
+                NAMES[best], hm_number_down(m->limit[best], 3).text);
 }
 
 static const char *why(const struct hm_missed_step *m)
@@ -40,7 +40,7 @@ static void put_step(struct hm_output *o, const struct hm_report *r, const struc
         hm_putf(o, "row %lld</th>", (long long)m->index);
     }
     hm_putf(o, "<td class=\"left\"><span class=\"dot s%u\"></span>%s</td>", m->status, why(m));
-    hm_putf(o, "<td>%lld</td><td>%lld</td>", (long long)m->k, (long long)m->m);
+    hm_putf(o, "<td>%lld, %lld</td>", (long long)m->k, (long long)m->m);
     put_nearest(o, m);
     hm_put(o, "<td>");
     if (r->log_count > 1) {
@@ -76,8 +76,7 @@ void hm_html_missed(struct hm_output *o, const struct hm_report *r)
             hm_number_of(all, audit ? "row" : "step").text,
             shown < all ? " The first 40 of each kind are listed." : "");
     hm_putf(o, "<div class=\"scroll tall\"><table class=\"tight sortable\"><thead><tr><th>%s<th class=\"left\">why</th>"
-               "<th>k</th><th>m</th><th>distance</th><th>draft has, at most</th><th>limit, at least</th><th>log "
-               "line</th>%s</tr></thead><tbody>\n",
+               "<th>k, m</th><th>draft \xe2\x89\xa4</th><th>limit \xe2\x89\xa5</th><th>line</th>%s</tr></thead><tbody>\n",
             audit ? "row</th>" : "sequence, t</th><th class=\"left\">token</th>",
             audit ? "" : "<th class=\"left\">look at it</th>");
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)

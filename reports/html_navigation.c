@@ -23,9 +23,9 @@ void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
     if (!audit) put_link(o, "acceptance", "Acceptance");
     if (!audit && r->rounds.kept) put_link(o, "trees", "Trees");
     if (!audit && (r->speculative.positions || hm_report_budget(r))) put_link(o, "speculative", "Speculation");
-    put_link(o, "cost", audit ? "Distance" : "Distance and cost");
+    put_link(o, "cost", audit ? "Distance" : "Cost");
     if (!audit) put_link(o, "sequences", "Sequences");
-    put_link(o, "theory", "Bounds and laws");
+    put_link(o, "theory", "Bounds");
     put_link(o, "findings", "Findings");
     if (!audit) put_link(o, "closest", "Closest");
     put_link(o, "run", "Run");

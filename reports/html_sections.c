@@ -6,10 +6,13 @@
 #include <math.h>
 #include <stdio.h>
 
-static void put_figure(struct hm_output *o, const char *name, const char *value, const char *formula)
+// path: of the figure in the JSON report; of: of what it is a share of, or NULL.
+static void put_figure(struct hm_output *o, const char *name, const char *value, const char *of, const char *path,
+                       const char *formula)
 {
-    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td><td class=\"left wrap soft\">%s</td></tr>\n", name,
-            value, formula);
+    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>", name);
+    hm_html_value(o, value, of, "%s", path);
+    hm_putf(o, "</b></td><td class=\"left wrap soft\">%s</td></tr>\n", formula);
 }
 
 // Expected is before a cut, accepted is what was emitted: the two differ in rounds that the end of a sequence cuts.
@@ -28,7 +31,7 @@ static void put_expected(struct hm_output *o, const struct hm_acceptance *a)
     put_figure(o, "expected accepted",
                exact ? hm_number_ratio((uint64_t)a->expected.lo, a->expected.count, 3).text
                      : hm_number_down(hm_sum_mean_lower(&a->expected), 4).text,
-               text);
+               NULL, "acceptance.expected_accept.mean_lower", text);
 }
 
 // Trees chosen after a draw, nodes only scored, and whether the next root's row is at hand.
@@ -39,16 +42,19 @@ static void put_coverage(struct hm_output *o, const struct hm_report *r)
     if (s->first_drawn) {
         snprintf(text, sizeof text, "%s whose first token was drawn before the tree was chosen",
                  hm_number_of(s->first_drawn, "round").text);
-        put_figure(o, "first token drawn", hm_number_percent(s->first_drawn, r->acceptance.rounds).text, text);
+        put_figure(o, "first token drawn", hm_number_percent(s->first_drawn, r->acceptance.rounds).text,
+                   "acceptance.rounds", "acceptance.rounds_first_drawn", text);
     }
     if (s->scored) {
         snprintf(text, sizeof text, "%s only scored, in %s; no walk goes to them, and they count nowhere else",
                  hm_number_of(s->scored, "node").text, hm_number_of(s->with_scored, "round").text);
-        put_figure(o, "only scored per round", hm_number_ratio(s->scored, r->acceptance.rounds, 2).text, text);
+        put_figure(o, "only scored per round", hm_number_ratio(s->scored, r->acceptance.rounds, 2).text,
+                   "acceptance.rounds", "acceptance.scored_nodes", text);
     }
     snprintf(text, sizeof text, "%s of %s after which the next context is the address of a node, so that its row is at hand",
              hm_number_count(s->covered).text, hm_number_of(s->continued, "round").text);
-    put_figure(o, "covered", hm_number_percent(s->covered, s->continued).text, text);
+    put_figure(o, "covered", hm_number_percent(s->covered, s->continued).text, "acceptance.rounds_continued",
+               "acceptance.rounds_covered", text);
 }
 
 static void put_acceptance_table(struct hm_output *o, const struct hm_report *r)
@@ -59,24 +65,55 @@ static void put_acceptance_table(struct hm_output *o, const struct hm_report *r)
               "class=\"left\">formula</th></tr></thead><tbody>\n");
     snprintf(text, sizeof text, "%s / %s", hm_number_of(a->accepted, "accepted draft token").text,
              hm_number_of(a->rounds, "round").text);
-    put_figure(o, "mean accepted, A", hm_number_ratio(a->accepted, a->rounds, 3).text, text);
+    put_figure(o, "mean accepted, A", hm_number_ratio(a->accepted, a->rounds, 3).text, NULL, "acceptance.mean_accepted",
+               text);
     snprintf(text, sizeof text, "%s emitted in rounds / rounds; A + 1 unless a sequence ends inside a round",
              hm_number_of(a->emitted, "token").text);
-    put_figure(o, "tokens per round", hm_number_ratio(a->emitted, a->rounds, 3).text, text);
+    put_figure(o, "tokens per round", hm_number_ratio(a->emitted, a->rounds, 3).text, NULL, "acceptance.tokens_per_round",
+               text);
     put_figure(o, "tokens per target pass", hm_number_ratio(a->emitted + r->prefill, a->rounds + r->prefill, 3).text,
-               "tokens / (rounds + prompt passes)");
+               NULL, "acceptance.tokens_per_target_pass", "tokens / (rounds + prompt passes)");
     snprintf(text, sizeof text, "accepted / %s", hm_number_of(a->verified, "verified node").text);
-    put_figure(o, "draft acceptance rate", hm_number_ratio(a->accepted, a->verified, 3).text, text);
-    put_figure(o, "verified nodes per round", hm_number_ratio(a->verified, a->rounds, 2).text,
-               "nodes of the tree without its root / rounds");
-    put_figure(o, "pool per round", hm_number_ratio(a->pool, a->rounds, 2).text,
+    put_figure(o, "draft acceptance rate", hm_number_ratio(a->accepted, a->verified, 3).text, NULL,
+               "acceptance.acceptance_rate", text);
+    put_figure(o, "verified nodes per round", hm_number_ratio(a->verified, a->rounds, 2).text, NULL,
+               "acceptance.verified_per_round", "nodes of the tree without its root / rounds");
+    put_figure(o, "pool per round", hm_number_ratio(a->pool, a->rounds, 2).text, NULL, "acceptance.pool_per_round",
                "candidates the selection chose from / rounds");
     snprintf(text, sizeof text, "%s of %s with a tree emit an accepted path as deep as it",
              hm_number_count(a->full).text, hm_number_of(a->with_tree, "round").text);
-    put_figure(o, "fully accepted", hm_number_percent(a->full, a->with_tree).text, text);
+    put_figure(o, "fully accepted", hm_number_percent(a->full, a->with_tree).text, "acceptance.rounds_with_tree",
+               "acceptance.fully_accepted", text);
     if (a->expected.count) put_expected(o, a);
     if (hm_report_has_coverage(r)) put_coverage(o, r);
     hm_put(o, "</tbody></table></div>\n");
+}
+
+// Every definition in use: of all rounds, of those at the depth before, of those with a node there, and per node.
+static void put_depths(struct hm_output *o, const struct hm_acceptance *a)
+{
+    hm_put(o, "<div class=\"scroll\" style=\"margin:0\"><table class=\"tight\"><thead><tr><th>Depth</th><th>offered</th>"
+              "<th>reached</th><th>of all</th><th>of depth before</th><th>of offered</th><th>per node"
+              "</th></tr></thead><tbody>\n");
+    for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++) {
+        const struct {
+            const char *name;
+            struct hm_number text;
+        } cells[] = {{"offered", hm_number_count(a->offered[d])},
+                     {"reached", hm_number_count(a->reach[d])},
+                     {"share", hm_number_percent(a->reach[d], a->rounds)},
+                     {"conditional", hm_number_percent(a->reach[d], a->reach[d - 1])},
+                     {"of_offered", hm_number_percent(a->reach[d], a->offered[d])},
+                     {"acceptance_rate", hm_number_ratio(a->reach[d], a->nodes[d], 3)}};
+        hm_putf(o, "<tr><th scope=\"row\">%zu%s</th>", d, d + 1 == HM_REPORT_DEPTHS ? "+" : "");
+        for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+            hm_put(o, "<td>");
+            hm_html_value(o, cells[i].text.text, NULL, "acceptance.per_depth.%zu.%s", d - 1, cells[i].name);
+            hm_put(o, "</td>");
+        }
+        hm_put(o, "</tr>\n");
+    }
+    hm_put(o, "</tbody></table></div>");
 }
 
 void hm_html_acceptance(struct hm_output *o, const struct hm_report *r)
@@ -93,30 +130,35 @@ void hm_html_acceptance(struct hm_output *o, const struct hm_report *r)
         hm_picture_made(o, r,
                         "Rounds with at least d accepted tokens / rounds; the mark: / rounds with at least d \xe2\x88\x92 1.", "7",
                         -1, "acceptance.per_depth");
-        hm_put(o, "</div><div class=\"scroll\" "
-                  "style=\"margin:0\"><table><thead><tr><th>Depth</th><th>offered</th><th>reached</th><th>of all "
-                  "rounds</th><th>of the depth before</th></tr></thead><tbody>\n");
-        for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++)
-            hm_putf(o, "<tr><th scope=\"row\">%zu%s</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", d,
-                    d + 1 == HM_REPORT_DEPTHS ? "+" : "", hm_number_count(a->offered[d]).text,
-                    hm_number_count(a->reach[d]).text, hm_number_percent(a->reach[d], a->rounds).text,
-                    hm_number_percent(a->reach[d], a->reach[d - 1]).text);
-        hm_put(o, "</tbody></table></div></div>\n");
+        hm_put(o, "</div>");
+        put_depths(o, a);
+        hm_put(o, "</div>\n");
     }
     put_acceptance_table(o, r);
     hm_html_trees(o, r);
     hm_put(o, "</section>\n");
 }
 
-static void put_distance_row(struct hm_output *o, const char *name, const struct hm_sum *sum,
+static void put_distance_row(struct hm_output *o, const char *name, const char *key, const struct hm_sum *sum,
                              const struct hm_histogram *h)
 {
-    static const unsigned permille[] = {500, 900, 950, 990, 999};
-    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>%s</b></td>", name,
-            hm_number_up(fmin(hm_sum_mean_upper(sum), h->most), 4).text);
-    for (size_t i = 0; i < sizeof permille / sizeof *permille; i++)
-        hm_putf(o, "<td>%s</td>", hm_number_up(hm_histogram_upper(h, hm_histogram_rank(h, permille[i], 1000)), 4).text);
-    hm_putf(o, "<td>%s</td></tr>\n", hm_number_up(h->most, 4).text);
+    static const struct {
+        unsigned permille;
+        const char *key;
+    } quantiles[] = {{500, "q50"}, {900, "q90"}, {950, "q95"}, {990, "q99"}, {999, "q999"}};
+    hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>", name);
+    hm_html_value(o, hm_number_up(fmin(hm_sum_mean_upper(sum), h->most), 4).text, NULL, "draft_distance.%s_mean.mean_upper",
+                  key);
+    hm_put(o, "</b></td>");
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        double value = hm_histogram_upper(h, hm_histogram_rank(h, quantiles[i].permille, 1000));
+        hm_put(o, "<td>");
+        hm_html_value(o, hm_number_up(value, 4).text, NULL, "draft_distance.%s.%s", key, quantiles[i].key);
+        hm_put(o, "</td>");
+    }
+    hm_put(o, "<td>");
+    hm_html_value(o, hm_number_up(h->most, 4).text, NULL, "draft_distance.%s.max", key);
+    hm_put(o, "</td></tr>\n");
 }
 
 static void put_times(struct hm_output *o, const struct hm_report *r)
@@ -150,9 +192,9 @@ void hm_html_cost(struct hm_output *o, const struct hm_report *r)
                 "class=\"scroll\"><table><thead><tr><th>Distance</th><th>mean</th><th>median</th><th>90%%</"
                 "th><th>95%%</th><th>99%%</th><th>99.9%%</th><th>largest</th></tr></thead><tbody>\n",
                 hm_number_of(r->kl_pq.count, audit ? "row" : "step").text);
-        put_distance_row(o, "KLf, nats", &r->sum_kl_pq, &r->kl_pq);
-        put_distance_row(o, "KLr, nats", &r->sum_kl_qp, &r->kl_qp);
-        put_distance_row(o, "TV", &r->sum_tv, &r->tv);
+        put_distance_row(o, "KLf, nats", "kl_pq", &r->sum_kl_pq, &r->kl_pq);
+        put_distance_row(o, "KLr, nats", "kl_qp", &r->sum_kl_qp, &r->kl_qp);
+        put_distance_row(o, "TV", "tv", &r->sum_tv, &r->tv);
         hm_put(o, "</tbody></table></div>\n");
         if (hm_report_infinite(r).text[0])
             hm_putf(o,
@@ -206,14 +248,17 @@ void hm_html_closest(struct hm_output *o, const struct hm_report *r)
                         "where the noise between them is smaller than this radius cannot blame numerics.</p>\n"
                       : "<p class=\"note\">The steps whose first token the least noise in the logits could change: "
                         "half the difference of the two largest logits.</p>\n");
-        hm_put(o, "<div class=\"scroll\"><table><thead><tr><th>Emitted</th><th>token</th><th>noise that could turn "
-                  "it</th><th>first (logit)</th><th>second (logit)</th><th>sequence, t</th><th>log line</th>");
-        hm_put(o, drafted ? "<th class=\"left\">verdict</th></tr></thead><tbody>\n" : "</tr></thead><tbody>\n");
+        hm_put(o, "<div class=\"scroll\"><table class=\"tight sortable\"><thead><tr><th>Emitted</th><th>token</th><th>noise "
+                  "that could turn it</th><th>first (logit)</th><th>second (logit)</th><th>sequence, t</th><th>log line</th>");
+        hm_put(o, drafted ? "<th class=\"left\">verdict</th>" : "");
+        hm_put(o, "<th class=\"left\">look at it</th></tr></thead><tbody>\n");
         for (size_t i = 0; i < r->closest_count; i++) {
             const struct hm_close_step *c = &r->closest[i];
             hm_put(o, "<tr><th scope=\"row\"><code>");
             hm_put_html(o, c->text);
-            hm_putf(o, "</code></th><td>%u</td><td><b>%s</b></td>", c->token, hm_number_down(c->radius, 4).text);
+            hm_putf(o, "</code></th><td>%u</td><td><b>", c->token);
+            hm_html_value(o, hm_number_down(c->radius, 4).text, NULL, "closest.%zu.noise_lower", i);
+            hm_put(o, "</b></td>");
             put_top(o, &c->top[0]);
             put_top(o, &c->top[1]);
             hm_putf(o, "<td>%u, %u</td><td>", c->sequence, c->t);
@@ -225,27 +270,38 @@ void hm_html_closest(struct hm_output *o, const struct hm_report *r)
             if (drafted)
                 hm_putf(o, "<td class=\"left\"><span class=\"dot s%u\"></span>%s</td>", c->status,
                         hm_html_status_text(c->status));
-            hm_put(o, "</tr>\n");
+            hm_put(o, "<td class=\"left\">");
+            hm_html_inspect(o, r, c->log, c->sequence, c->t);
+            hm_put(o, "</td></tr>\n");
         }
         hm_put(o, "</tbody></table></div>\n");
     }
     hm_put(o, "</section>\n");
 }
 
-static void put_group_table(struct hm_output *o, const char *title, const struct hm_report_group *groups, size_t n)
+static void put_group_table(struct hm_output *o, const char *title, const char *list, const struct hm_report_group *groups,
+                            size_t n)
 {
-    hm_putf(
-        o,
-        "<div class=\"scroll\"><table><thead><tr><th>%s</th><th>sequences</th><th>tokens</th><th>rounds</th><th>mean "
-        "accepted</th><th>tokens per round</th><th>certified</th></tr></thead><tbody>\n",
-        title);
+    static const char *const names[] = {"sequences", "steps", "rounds", "accepted", "emitted"};
+    hm_putf(o,
+            "<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th>%s</th><th>sequences</th><th>tokens</th>"
+            "<th>rounds</th><th>mean accepted</th><th>tokens per round</th><th>certified</th></tr></thead><tbody>\n",
+            title);
     for (size_t i = 0; i < n; i++) {
         const struct hm_report_group *g = &groups[i];
+        const uint64_t counts[] = {g->sequences, g->steps, g->rounds, g->accepted, g->emitted};
+        char of[64];
+        snprintf(of, sizeof of, "%s.%zu.rounds", list, i);
         hm_put(o, "<tr><th scope=\"row\">");
         hm_put_html(o, g->name);
-        hm_putf(o, "</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
-                hm_number_count(g->sequences).text, hm_number_count(g->steps).text, hm_number_count(g->rounds).text,
-                hm_number_ratio(g->accepted, g->rounds, 2).text, hm_number_ratio(g->emitted, g->rounds, 2).text,
+        hm_put(o, "</th>");
+        for (size_t k = 0; k < 5; k++) {
+            hm_put(o, "<td>");
+            hm_html_value(o, k < 3 ? hm_number_count(counts[k]).text : hm_number_ratio(counts[k], g->rounds, 2).text,
+                          k < 3 ? NULL : of, "%s.%zu.%s", list, i, names[k]);
+            hm_put(o, "</td>");
+        }
+        hm_putf(o, "<td>%s</td></tr>\n",
                 g->with_draft ? hm_number_share(g->certified, g->with_draft, g->vacuous).text : "no draft row");
     }
     hm_put(o, "</tbody></table></div>\n");
@@ -256,7 +312,7 @@ void hm_html_groups(struct hm_output *o, const struct hm_report *r)
     if (r->category_count < 2 && r->log_count < 2) return;
     hm_put(o, "<section id=\"groups\"><h2>Side by side</h2>\n<p class=\"note\">Certified: under the claim of the first "
               "screen, of the steps with a draft row.</p>\n");
-    if (r->category_count > 1) put_group_table(o, "Category", r->categories, r->category_count);
-    if (r->log_count > 1) put_group_table(o, "Log", r->by_log, r->log_count);
+    if (r->category_count > 1) put_group_table(o, "Category", "categories", r->categories, r->category_count);
+    if (r->log_count > 1) put_group_table(o, "Log", "logs", r->by_log, r->log_count);
     hm_put(o, "</section>\n");
 }

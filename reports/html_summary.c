@@ -4,6 +4,7 @@
 #include "reports/report.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void put_some(struct hm_output *o, uint64_t n, const char *text, int *first)
@@ -117,23 +118,34 @@ static void put_certified_tile(struct hm_output *o, const struct hm_report *r)
         hm_put(o, "</div></dd></div>\n");
         return;
     }
-    hm_putf(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">%s</div>",
-            hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
+    char of[48];
+    uint64_t missed = f->status[HM_TOKEN_COVERED] + f->status[HM_TOKEN_UNCOVERED] + f->status[HM_TOKEN_INAPPLICABLE] +
+                      f->status[HM_TOKEN_UNDECIDED];
+    snprintf(of, sizeof of, "claims.%zu.with_draft", r->lead);
+    hm_put(o, "<div class=\"tile\"><dt>Certified</dt><dd><div class=\"value\">");
+    hm_html_value(o, hm_number_share(f->certified_any, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text, of,
+                  "claims.%zu.certified", r->lead);
+    hm_put(o, "</div>");
     hm_html_stack(o, "stack", f->status);
-    hm_putf(o, "<div class=\"about\">%s of %s with a draft row; covered: %s</div></dd></div>\n",
-            hm_number_count(f->certified_any).text,
+    hm_put(o, "<div class=\"about\">");
+    hm_html_value(o, hm_number_count(f->certified_any).text, NULL, "claims.%zu.certified", r->lead);
+    hm_putf(o, " of %s with a draft row; covered: %s",
             hm_number_of(f->with_draft, hm_report_audit(r) ? "row" : "step").text,
             hm_number_share(f->covered[HM_YES], f->with_draft, f->status[HM_TOKEN_VACUOUS]).text);
+    if (missed) hm_putf(o, "; <a href=\"#missed\">which %s not, and why</a>", missed == 1 ? "is" : "are");
+    hm_put(o, "</div></dd></div>\n");
 }
 
 static void put_speed_tile(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_acceptance *a = &r->acceptance;
+    hm_put(o, "<div class=\"tile\"><dt>Speed</dt><dd><div class=\"value\">");
+    hm_html_value(o, hm_number_ratio(a->emitted, a->rounds, 2).text, NULL, "acceptance.tokens_per_round");
     hm_putf(o,
-            "<div class=\"tile\"><dt>Speed</dt><dd><div class=\"value\">%s<small>tokens per round</small></div>"
-            "<div class=\"about\">%s of them accepted draft tokens; %s of %s nodes</div></dd></div>\n",
-            hm_number_ratio(a->emitted, a->rounds, 2).text, hm_number_ratio(a->accepted, a->rounds, 2).text,
-            hm_number_of(a->rounds, "round").text, hm_number_ratio(a->verified, a->rounds, 1).text);
+            "<small>tokens per round</small></div><div class=\"about\">%s of them accepted draft tokens; %s of %s "
+            "nodes</div></dd></div>\n",
+            hm_number_ratio(a->accepted, a->rounds, 2).text, hm_number_of(a->rounds, "round").text,
+            hm_number_ratio(a->verified, a->rounds, 1).text);
 }
 
 // A bound on whole sequences, or the word: the first thing to say where a law was relaxed.
@@ -219,10 +231,9 @@ static void put_unexplained_tile(struct hm_output *o, const struct hm_report *r)
 
 static void put_undecided_tile(struct hm_output *o, const struct hm_report *r)
 {
-    hm_putf(o,
-            "<div class=\"tile\"><dt>Undecided</dt><dd><div class=\"value\">%s<small>open questions</small></div><div "
-            "class=\"about\">%s</div></dd></div>\n",
-            hm_number_count(r->undecided).text,
+    hm_put(o, "<div class=\"tile\"><dt>Undecided</dt><dd><div class=\"value\">");
+    hm_html_value(o, hm_number_count(r->undecided).text, NULL, "totals.undecided");
+    hm_putf(o, "<small>open questions</small></div><div class=\"about\">%s</div></dd></div>\n",
             r->undecided             ? "exact arithmetic gave up there; never counted as certified"
             : hm_report_truncated(r) ? "as far as the log goes"
                                      : "every exact question was settled");

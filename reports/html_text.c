@@ -180,7 +180,8 @@ void hm_html_token_data(struct hm_output *o, const struct hm_report *r)
 {
     char m[24];
     const char *between = "";
-    hm_put(o, "<script type=\"application/json\" id=\"data\">{\"claims\":[");
+    hm_put(o, "<script type=\"application/json\" id=\"data\">");
+    hm_putf(o, "{\"lead\":%zu,\"claims\":[", r->lead);
     for (size_t i = 0; i < r->claim_count; i++) {
         hm_put(o, i ? ",[" : "[");
         hm_put_json(o, r->claims[i].rule);

@@ -36,7 +36,8 @@ struct place {
     bool drawn;
 };
 
-static int place_node(const struct hm_kept_round *k, size_t node, int row, struct place *places)
+// The target's token comes last below the node whose row gave it; target: its row.
+static int place_node(const struct hm_kept_round *k, size_t node, int row, struct place *places, int *target)
 {
     int next = row;
     places[node] = (struct place){row, true};
@@ -44,7 +45,8 @@ static int place_node(const struct hm_kept_round *k, size_t node, int row, struc
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = node + 1; i < k->count; i++)
             if (k->node[i].parent == (int32_t)node && (k->node[i].part == HM_NODE_ACCEPTED) == (pass == 0))
-                next = place_node(k, i, next, places);
+                next = place_node(k, i, next, places, target);
+    if (k->has_continuation && k->node[node].node == k->leaves_from) *target = next++;
     return next > row ? next : row + 1;
 }
 
@@ -71,22 +73,23 @@ static const char *const PARTS[] = {"root, the newest token", "verified, not acc
 static void put_tree(struct hm_output *o, const struct hm_report *r, const struct hm_kept_round *k)
 {
     struct place places[HM_ROUNDS_NODES] = {{0, false}};
-    int rows = place_node(k, 0, 0, places), deepest = 0, leaves = -1;
+    int row = 0, rows = place_node(k, 0, 0, places, &row), deepest = 0, leaves = -1;
     for (size_t i = 0; i < k->count; i++) {
         if (places[i].drawn && k->node[i].depth > deepest) deepest = k->node[i].depth;
-        if (k->has_continuation && places[i].drawn && k->node[i].node == k->leaves_from) leaves = (int)i;
+        bool drawn = places[i].drawn && k->node[i].depth < DEEPEST;
+        if (k->has_continuation && drawn && k->node[i].node == k->leaves_from) leaves = (int)i;
     }
-    int depth = leaves >= 0 ? k->node[leaves].depth + 1 : 0, row = rows; // the target's token has a row of its own
-    if (leaves >= 0) rows++;
+    int depth = leaves >= 0 ? k->node[leaves].depth + 1 : 0;
     if (depth > deepest) deepest = depth;
     int width = 2 * MARGIN + deepest * COLUMN + BOX, height = 2 * MARGIN + rows * ROW - (ROW - BOX_HEIGHT);
     hm_putf(o, "<div class=\"scroll plain\"><svg class=\"tree\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
                "role=\"img\"><title>Draft tree: %llu of %lld nodes drawn, %llu accepted</title>\n",
             width, height, width, height, (unsigned long long)k->count, (long long)k->nodes,
             (unsigned long long)k->accepted);
-    for (size_t i = 1; i < k->count; i++)
-        if (places[i].drawn)
-            put_edge(o, k->node[i].depth, places[k->node[i].parent].row, places[i].row, CLASSES[k->node[i].part]);
+    for (int pass = 0; pass < 2; pass++) // the accepted path over the others
+        for (size_t i = 1; i < k->count; i++)
+            if (places[i].drawn && (k->node[i].part == HM_NODE_ACCEPTED) == (pass == 1))
+                put_edge(o, k->node[i].depth, places[k->node[i].parent].row, places[i].row, CLASSES[k->node[i].part]);
     if (leaves >= 0) put_edge(o, depth, places[leaves].row, row, "target");
     hm_put(o, "\n");
     for (size_t i = 0; i < k->count; i++) {

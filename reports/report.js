@@ -5,6 +5,7 @@
   var data = JSON.parse(document.getElementById('data').textContent);
   var tokens = Array.prototype.slice.call(document.querySelectorAll('.text .k'));
   var claimPick = document.getElementById('claim'), proofPick = document.getElementById('proof');
+  var onlyPick = document.getElementById('only'), roundPick = document.getElementById('round');
   var STATUS = ['certified', 'covered, not certified', 'not covered', 'no draft row', 'vacuous: coverage cannot fail',
     'inapplicable: the children are not the draft\u2019s first m', 'undecided'];
   var VERDICT = { n: 'no', y: 'yes', v: 'vacuous', i: 'inapplicable', u: 'undecided' };
@@ -13,6 +14,7 @@
   root.classList.add('js');
 
   function claim() { return claimPick ? +claimPick.value : 0; }
+  function only() { return onlyPick ? +onlyPick.value : -1; }
   function proof() { return proofPick ? +proofPick.value : -1; }
 
   // The status of a token under the chosen claim, from one divergence or from any.
@@ -31,15 +33,28 @@
     tokens.forEach(function (token, i) {
       var s = status(data.rows[i]);
       counts[s]++;
-      token.className = 'k s' + s;
+      token.className = 'k s' + s + (only() >= 0 && only() !== s ? ' dim' : '');
     });
     document.querySelectorAll('#legend [data-s]').forEach(function (item) {
       var n = counts[+item.dataset.s];
       item.hidden = n === 0;
       item.querySelector('b').textContent = String(n).replace(/\B(?=(\d{3})+$)/g, ',');
     });
-    document.querySelectorAll('[data-claim]').forEach(function (part) { part.hidden = +part.dataset.claim !== claim(); });
+    showClaim();
     hide();
+  }
+
+  function showClaim() {
+    document.querySelectorAll('[data-claim]').forEach(function (part) { part.hidden = +part.dataset.claim !== claim(); });
+  }
+
+  // The command that shows the step of a token: which sequence of which log it belongs to.
+  function inspect(i) {
+    for (var k = 0, at = 0; k < data.runs.length; at += data.runs[k][0], k++)
+      if (i < at + data.runs[k][0]) break;
+    var log = data.logs[data.runs[k][1]];
+    if (!/^[\w.\/+:=,@%-]+$/.test(log)) log = "'" + log.replace(/'/g, "'\\''") + "'";
+    return 'hallmark inspect ' + log + ' --step ' + data.runs[k][2] + ':' + data.rows[i][0];
   }
 
   function element(name, text, className) {
@@ -86,6 +101,9 @@
     p.textContent += ' \u00b7 this token in A: ' + ['no', 'yes', 'undecided'][c[2]];
     p.style.margin = '.5rem 0 0';
     card.appendChild(p);
+    p = card.appendChild(element('p'));
+    p.style.margin = '.45rem 0 0';
+    p.appendChild(element('code', inspect(i), 'look'));
   }
 
   function show(i) {
@@ -137,7 +155,57 @@
   window.addEventListener('scroll', function () { if (pinned === null) hide(); }, { passive: true });
   if (claimPick) claimPick.addEventListener('change', recolour);
   if (proofPick) proofPick.addEventListener('change', recolour);
-  if (tokens.length === data.rows.length) recolour();
+  if (onlyPick) {
+    document.querySelectorAll('#legend [data-s]').forEach(function (item) {
+      var option = element('option', STATUS[+item.dataset.s].split(':')[0]);
+      option.value = item.dataset.s;
+      onlyPick.appendChild(option);
+    });
+    onlyPick.addEventListener('change', recolour);
+  }
+  if (claim() !== data.lead || proof() >= 0 || only() >= 0) recolour(); // what a browser remembers of the last visit
+  else showClaim();
+
+  function showRound() {
+    document.querySelectorAll('[data-round]').forEach(function (part) {
+      part.hidden = +roundPick.value >= 0 && part.dataset.round !== roundPick.value;
+    });
+  }
+  if (roundPick) {
+    roundPick.addEventListener('change', showRound);
+    showRound();
+  }
+
+  // Tables sort by any column: numbers in a cell one after the other, else text.
+  function compare(a, b) {
+    var x = a.match(/^[\u2264\u2265 ]*-?[\d.]/) ? a.replace(/,(?=\d{3})/g, '').match(/-?[\d.]+(e[-+]?\d+)?/g) : null;
+    var y = b.match(/^[\u2264\u2265 ]*-?[\d.]/) ? b.replace(/,(?=\d{3})/g, '').match(/-?[\d.]+(e[-+]?\d+)?/g) : null;
+    if (!x || !y) return x ? -1 : y ? 1 : a.localeCompare(b);
+    for (var i = 0; i < x.length && i < y.length; i++) if (+x[i] !== +y[i]) return x[i] - y[i];
+    return x.length - y.length;
+  }
+  document.querySelectorAll('table.sortable').forEach(function (table) {
+    var heads = Array.prototype.slice.call(table.tHead.rows[0].cells), body = table.tBodies[0];
+    heads.forEach(function (head, column) {
+      if (!head.textContent) return;
+      var button = element('button', undefined, 'sort');
+      button.type = 'button';
+      while (head.firstChild) button.appendChild(head.firstChild);
+      head.appendChild(button);
+      button.addEventListener('click', function () {
+        var down = head.getAttribute('aria-sort') === 'ascending', rows = Array.prototype.slice.call(body.rows);
+        rows.sort(function (a, b) {
+          return (down ? -1 : 1) * compare(a.cells[column].textContent.trim(), b.cells[column].textContent.trim());
+        });
+        heads.forEach(function (other) { other.removeAttribute('aria-sort'); });
+        head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+        rows.forEach(function (row) { body.appendChild(row); });
+      });
+    });
+  });
+  document.querySelectorAll('.scroll').forEach(function (box) { // what scrolls can be scrolled by keys
+    if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+  });
 
   document.querySelectorAll('button.copy').forEach(function (button) {
     button.addEventListener('click', function () {
@@ -150,5 +218,6 @@
   });
   window.addEventListener('beforeprint', function () {
     document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+    document.querySelectorAll('[data-round]').forEach(function (part) { part.hidden = false; });
   });
 })();

@@ -12,7 +12,7 @@ static const struct {
     const char *name;
     unsigned numerator, denominator;
 } QUANTILES[] = {{"q01", 1, 100},  {"q05", 5, 100},  {"q25", 25, 100}, {"q50", 50, 100},
-                 {"q75", 75, 100}, {"q90", 90, 100}, {"q95", 95, 100}, {"q99", 99, 100}};
+                 {"q75", 75, 100}, {"q90", 90, 100}, {"q95", 95, 100}, {"q99", 99, 100}, {"q999", 999, 1000}};
 
 static unsigned long long count(uint64_t n)
 {

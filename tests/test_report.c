@@ -257,7 +257,7 @@ static void claims_are_shown_with_their_whole(void **state)
                                         "(7 tokens in all)</span></h1>",
                                         "(as the log says)",
                                         "model names, prompt and text are the writer\xe2\x80\x99s word",
-                                        "<th scope=\"row\">expected accepted</th><td><b>1.000</b></td>",
+                                        "data-key=\"acceptance.expected_accept.mean_lower\">1.000</span></b></td>",
                                         "emitted there: 1.000; rounds cut by the end of a sequence: 1<"};
     static const char *const two[] = {"(as the log says; first of 2 logs)", "temperature 0; first of 2 logs"};
     struct hm_report *report = report_on(TINY, NULL);
