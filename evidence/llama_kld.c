@@ -38,7 +38,7 @@ struct kld {
     struct hm_evidence_entry *entry;    // [vocab]
     struct hm_source_sequence sequence;
     struct hm_source_token token;
-    struct hm_finding finding[6];       // to be told after the event that was given last
+    struct hm_finding finding[7];       // to be told after the event that was given last
     size_t findings, told_findings;
     char where[64];
 };
@@ -137,6 +137,14 @@ static bool read_row(struct kld *k, const uint8_t *row)
     return true;
 }
 
+// All logits of the row were equal.
+static bool is_constant(const uint8_t *row)
+{
+    float scale;
+    memcpy(&scale, row, sizeof scale);
+    return scale == 0;
+}
+
 // Columns beyond the tokenizer of which the row says that they have probability.
 static void look_at_padding(struct kld *k, const uint8_t *row)
 {
@@ -165,6 +173,9 @@ static void give_token(struct kld *k, struct hm_event *out)
     else
         hm_finding_set(add_finding(k), HM_FINDING_NOT_A_NUMBER, (int64_t)chunk, (int64_t)r, k->where,
                        "expected a finite scale of at least 0 and a finite lowest value, found others");
+    if (k->token.has_row && is_constant(row)) // sanity cannot tell: codes of 0 have no lower bound
+        hm_finding_set(add_finding(k), HM_FINDING_PADDING, (int64_t)chunk, (int64_t)r, k->where,
+                       "expected different log-probabilities, found one for all %zu tokens", k->vocab);
     if (!known)
         hm_finding_set(add_finding(k), HM_FINDING_ID_RANGE, (int64_t)chunk, (int64_t)r, k->where,
                        "expected a token below %zu, found %d", k->vocab, id);
