@@ -176,6 +176,8 @@ static void give_sequence(struct hallmark *h, const struct hm_record_sequence *s
         h->sequence.prompt = s->prompt;
         h->sequence.prompt_length = s->prompt_length;
         h->sequence.temperature = header->temperature;
+        h->sequence.seed = s->seed;
+        h->sequence.acceptance = header->acceptance;
     }
     *out = (struct hm_event){.kind = HM_EVENT_SEQUENCE, .sequence = &h->sequence};
     if ((s && s->sequence > 0) || h->told == 0 || h->told == h->vocab) return;

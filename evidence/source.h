@@ -45,6 +45,7 @@ struct hm_source_sequence {
     const int32_t *prompt;        // ids the model saw before the first token [prompt_length]; NULL: not told
     size_t prompt_length;
     const char *temperature;      // as the log says (a rational), NULL when it does not
+    const char *seed, *acceptance; // of certificate logs; else NULL
     int64_t draft_tokens, accepted_tokens; // the engine's counters of speculation, -1 when absent
 };
 
