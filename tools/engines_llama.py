@@ -97,7 +97,7 @@ def binding(options, prompts, out):
     with open(out / "python-chat.jsonl", "w", encoding="utf-8") as file:
         for p in prompts:
             llm.reset()
-            answer = llm.create_chat_completion(p.messages, max_tokens=n, temperature=0, logprobs=True, top_logprobs=options.top,
-                                                top_k=1, repeat_penalty=1)
+            answer = llm.create_chat_completion(p.messages, max_tokens=n, temperature=0, logprobs=True,
+                                                top_logprobs=options.top, top_k=1, repeat_penalty=1)
             file.write(json.dumps(answer, default=float) + "\n")
     print(f"{out}/python-*.jsonl: {len(prompts)} answers each", flush=True)

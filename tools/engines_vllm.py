@@ -15,8 +15,8 @@ def record(options, prompts, out):
     few = prompts[:options.few]
     chat, texts = "/v1/chat/completions", "/v1/completions"
     ids = {"return_token_ids": True}
-    ngram = ["--speculative-config", json.dumps({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3,
-                                                 "prompt_lookup_min": 1})]
+    speculative = [{"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
+                   *map(json.loads, options.speculative)]
     cases = [
         ("plain", ["--dtype", "float32"], 1, [
             ("chat.jsonl", chat, chat_bodies(options, prompts)),
@@ -33,10 +33,11 @@ def record(options, prompts, out):
         ("bf16", ["--dtype", "bfloat16"], 1, [("completions.jsonl", texts, completions_bodies(options, prompts, **ids))]),
         ("processed", ["--dtype", "float32", "--logprobs-mode", "processed_logprobs"], 1, [
             ("chat-warm.jsonl", chat, chat_bodies(options, few, 0.8, top_k=10))]),
-        ("ngram", ["--dtype", "float32", *ngram], 1, [
-            ("completions.jsonl", texts, completions_bodies(options, prompts, **ids)),
-            ("chat.jsonl", chat, chat_bodies(options, few))]),
     ]
+    for config in speculative:
+        cases.append((config["method"], ["--dtype", "float32", "--speculative-config", json.dumps(config)], 1, [
+            ("completions.jsonl", texts, completions_bodies(options, prompts, **ids)),
+            ("chat.jsonl", chat, chat_bodies(options, few))]))
     for case, arguments, width, requests in cases:
         if options.case and case not in options.case:
             continue

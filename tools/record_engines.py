@@ -36,6 +36,8 @@ def parse():
     parser.add_argument("--gguf", type=Path, help="llama.cpp: the model")
     parser.add_argument("--other-gguf", type=Path, action="append", default=[], help="llama.cpp: of another type (repeatable)")
     parser.add_argument("--draft-gguf", type=Path, help="llama.cpp: the draft model of speculative decoding")
+    parser.add_argument("--speculative", action="append", default=[], metavar="JSON",
+                        help="vLLM: a --speculative-config to record besides n-gram lookup (repeatable)")
     parser.add_argument("--perplexity", help="llama.cpp: llama-perplexity")
     parser.add_argument("--text", type=Path, default=DATA / "text.txt", help="llama.cpp: for --perplexity (default: ours)")
     parser.add_argument("-o", dest="out", type=Path, required=True, help="folder to write to")
