@@ -9,6 +9,7 @@ enum { HM_EXIT_OK = 0, HM_EXIT_FINDING = 1, HM_EXIT_USAGE = 2, HM_EXIT_UNDECIDED
 
 int hm_cmd_audit(int argc, char **argv);
 int hm_cmd_bench(int argc, char **argv);
+int hm_cmd_compare(int argc, char **argv);
 int hm_cmd_decode(int argc, char **argv);
 int hm_cmd_inspect(int argc, char **argv);
 int hm_cmd_merge(int argc, char **argv);

@@ -23,6 +23,7 @@ static const struct command {
     {"merge", "put together what shards of many inputs found", hm_cmd_merge},
     {"audit", "certify rows of logits that another program saved", hm_cmd_audit},
     {"inspect", "show a step of a log, a checkpoint, a file of rows", hm_cmd_inspect},
+    {"compare", "tell noise from bug where two runs part", hm_cmd_compare},
     {"report", "turn logs into a page to read", hm_cmd_report},
     {"select", "compare ways to choose a draft tree on recorded pools", hm_cmd_select},
     {"bench", "measure speed beside the machine's ceilings", hm_cmd_bench},
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "hallmark: unknown command \"%s\"; expected decode, verify, merge, audit, inspect, report, select or bench (hallmark --help)\n",
+    fprintf(stderr, "hallmark: unknown command \"%s\"; expected decode, verify, merge, audit, inspect, compare, report, select or bench (hallmark --help)\n",
             argv[1]);
     return HM_EXIT_USAGE;
 }

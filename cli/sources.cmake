@@ -12,6 +12,18 @@ add_executable(hallmark_command
   cli/bench_decode.c
   cli/bench_rows.c
   cli/bench_trees.c
+  cli/compare.c
+  cli/compare_json.c
+  cli/compare_judge.c
+  cli/compare_markdown.c
+  cli/compare_options.c
+  cli/compare_pairs.c
+  cli/compare_rescore.c
+  cli/compare_side.c
+  cli/compare_spool.c
+  cli/compare_text.c
+  cli/compare_walk.c
+  cli/compare_words.c
   cli/conversation.c
   cli/decode.c
   cli/decode_check.c
