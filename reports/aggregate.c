@@ -199,6 +199,8 @@ static void add_claims(struct hm_gather *g, const struct hm_record_step *step)
         g->status[i] = (uint8_t)status;
         add_claim(&r->claims[i], step, &step->claims[i], status);
         hm_theory_claim(&r->claims[i].theory, step, &step->claims[i], &r->logs[g->log].header);
+        hm_regions_add(&r->claims[i].regions, step, &step->claims[i], r->logs[g->log].header.certify_temperature, g->log,
+                       r->logs[g->log].lines);
         g->undecided += undecided_answers(&step->claims[i]);
     }
     add_distances(r, step);

@@ -287,7 +287,12 @@ hm_status hm_report_open(struct hm_report **out, struct hm_error *err)
     *out = hm_calloc(1, sizeof **out);
     if (!*out) return hm_fail(err, HM_MEMORY, "out of memory for a report");
     (*out)->certify_seconds = -1;
-    return HM_OK;
+    hm_status rc = hm_examples_make((*out)->example, err);
+    if (rc) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 hm_status hm_report_add_findings(struct hm_report *report, const char *path, struct hm_error *err)

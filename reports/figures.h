@@ -8,8 +8,10 @@
 #include "certify/log_reader.h"
 #include "base/histogram.h"
 #include "reports/course.h"
+#include "reports/example.h"
 #include "reports/findings.h"
 #include "reports/number.h"
+#include "reports/region.h"
 #include "reports/rounds.h"
 #include "reports/requirement.h"
 #include "reports/speculative.h"
@@ -62,6 +64,7 @@ struct hm_claim_figures {
     struct hm_histogram klf, klr, tv;             // lower ends of KLf*, KLr*, TV* of all steps, draft row or not
     struct hm_histogram draft, draft_klr, draft_tv; // upper ends of KL(p||q), KL(q||p), TV at the steps with verdicts
     struct hm_histogram radius;                   // lower ends
+    struct hm_regions regions;                    // the steps nearest to the line between certified and not
     struct hm_claim_theory theory;
 };
 
@@ -195,6 +198,7 @@ struct hm_report {
     struct hm_report_rounds rounds;  // trees to show
     struct hm_sum regret_accepted;   // of accepted tokens alone
     double certify_seconds;          // -1: no log says
+    struct hm_example example[2];    // on two and three tokens, for teaching
 
     struct hm_findings findings;     // of comparisons and audits, beside the logs or alone
 
@@ -247,5 +251,9 @@ void hm_json_theory(struct hm_output *o, const struct hm_report *r);           /
 void hm_markdown_speculative(struct hm_output *o, const struct hm_report *r);
 void hm_json_speculative(struct hm_output *o, const struct hm_report *r);      // two members
 void hm_json_claim_theory(struct hm_output *o, const struct hm_report *r, const struct hm_claim_figures *f); // likewise
+void hm_markdown_requirement(struct hm_output *o, const struct hm_report *r);
+void hm_json_known(struct hm_output *o, const struct hm_known *known);                       // three members
+void hm_json_claim_requirement(struct hm_output *o, const struct hm_claim_figures *f);       // three members
+void hm_json_examples(struct hm_output *o, const struct hm_report *r);                       // an object
 
 #endif

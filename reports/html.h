@@ -9,7 +9,7 @@
 extern const char hm_report_css[], hm_report_js[];
 
 enum {
-    HM_HTML_MOST_CHARTS = 24, // claims with charts of their own; tables list all
+    HM_HTML_MOST_CHARTS = 12, // claims with charts of their own; tables list all
     HM_HTML_MOST_TREES = 12   // rounds drawn
 };
 
@@ -36,10 +36,14 @@ void hm_chart_depths(struct hm_output *o, const struct hm_acceptance *a);  // ht
 
 // Pictures of one claim. The first claims have all of their variants, later ones the leading one only.
 enum hm_detail { HM_DETAIL_LEAD, HM_DETAIL_FULL };
-enum { HM_HTML_FULL_CHARTS = 8 };
+enum { HM_HTML_FULL_CHARTS = 4 };
 void hm_html_known(struct hm_output *o, const struct hm_report *r);        // html_known.c
 void hm_html_bands(struct hm_output *o, const struct hm_report *r, size_t claim, enum hm_detail detail);
 void hm_html_requirement(struct hm_output *o, const struct hm_report *r, size_t claim, enum hm_detail detail);
+void hm_html_regions(struct hm_output *o, const struct hm_report *r, size_t claim);   // html_region.c
+bool hm_simplex_fits(const struct hm_region *region);                                  // html_simplex.c: greedy-like, k = m = 1
+void hm_html_simplex_step(struct hm_output *o, const struct hm_region *region);
+void hm_html_examples(struct hm_output *o, const struct hm_report *r);
 
 enum hm_chart_course { HM_CHART_VARIATION, HM_CHART_REGRET };
 void hm_chart_course(struct hm_output *o, const struct hm_report *r, enum hm_chart_course what); // chart_course.c

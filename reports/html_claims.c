@@ -111,6 +111,7 @@ static void put_pictures(struct hm_output *o, const struct hm_report *r, size_t 
     if (requirement && !bands) put_bounds(o, f, true);
     if (bands || requirement) hm_put(o, "</div>\n");
     if (bounds && (bands || !requirement)) put_bounds(o, f, false);
+    if (detail == HM_DETAIL_FULL) hm_html_regions(o, r, index);
     hm_put(o, "</div>\n");
 }
 

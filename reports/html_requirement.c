@@ -120,7 +120,7 @@ static void put_table(struct hm_output *o, const struct hm_requirement *q, int k
 {
     hm_putf(o, "<table class=\"tight\"><thead><tr><th>certified by %s</th><th>below%s%s</th>", KIND[kind].name,
             KIND[kind].unit[0] ? ", " : "", KIND[kind].unit);
-    hm_put(o, q->draft->count ? "<th>this draft is, at</th></tr></thead><tbody>" : "</tr></thead><tbody>");
+    hm_put(o, q->draft->count ? "<th>draft is below, at</th></tr></thead><tbody>" : "</tr></thead><tbody>");
     for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
         double at = hm_requirement_at(q->level, SHARES[i]);
         hm_putf(o, "<tr><th scope=\"row\">%u%% of steps</th><td>%s</td>", SHARES[i],

@@ -38,6 +38,7 @@ static void put_logs(struct hm_output *o, const struct hm_report *r)
     if (!audit) hm_html_closest(o, r);
     hm_html_groups(o, r);
     hm_html_run(o, r);
+    hm_html_examples(o, r);
 }
 
 static void put_page(struct hm_output *o, const struct hm_report *r)

@@ -149,9 +149,12 @@ static void put_bands(struct hm_output *o, const char *by, const double edges[HM
                       const struct hm_known *bands)
 {
     hm_putf(o, "\"bands\":{\"by\":\"%s\",\"band\":[", by);
-    for (size_t i = 0; i < HM_REPORT_BANDS; i++)
-        hm_putf(o, "%s{\"from\":%s,\"steps\":%llu,\"certified\":%llu}", i ? "," : "",
-                hm_number_json_down(edges[i]).text, count(bands[i].steps), count(bands[i].yes[HM_FROM_ROW][HM_BY_ANY]));
+    for (size_t i = 0; i < HM_REPORT_BANDS; i++) {
+        hm_putf(o, "%s{\"from\":%s,\"steps\":%llu,\"certified\":%llu,", i ? "," : "", hm_number_json_down(edges[i]).text,
+                count(bands[i].steps), count(bands[i].yes[HM_FROM_ROW][HM_BY_ANY]));
+        hm_json_known(o, &bands[i]);
+        hm_put(o, "}");
+    }
     hm_put(o, "]}}");
 }
 
@@ -189,6 +192,8 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
     put_histogram(o, "radius", &f->radius, LOWER, ",");
     hm_put(o, "\"theory\":");
     hm_json_claim_theory(o, r, f);
+    hm_put(o, ",");
+    hm_json_claim_requirement(o, f);
     hm_put(o, ",");
     if (f->gap_steps)
         put_bands(o, "margin.gap", HM_GAP_EDGES, f->gap);
@@ -281,6 +286,8 @@ void hm_json_report(struct hm_output *o, const struct hm_report *r)
     hm_json_speculative(o, r);
     hm_put(o, ",\n\"theory\":");
     hm_json_theory(o, r);
+    hm_put(o, ",\n\"example\":");
+    hm_json_examples(o, r);
     hm_put(o, ",\n");
     put_categories(o, r);
     put_lists(o, r);

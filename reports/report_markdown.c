@@ -253,6 +253,7 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
     if (!audit) put_acceptance(o, r);
     if (!audit) hm_markdown_speculative(o, r);
     put_distances(o, r);
+    hm_markdown_requirement(o, r);
     hm_markdown_theory(o, r);
     if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);
     if (r->log_count > 1) put_groups(o, "By log", "log", r->by_log, r->log_count);

@@ -21,6 +21,7 @@ list(APPEND HALLMARK_SOURCES
   reports/chart_course.c
   reports/closest.c
   reports/course.c
+  reports/example.c
   reports/figures.c
   reports/findings.c
   reports/findings_read.c
@@ -32,9 +33,11 @@ list(APPEND HALLMARK_SOURCES
   reports/html_missed.c
   reports/html_navigation.c
   reports/html_parts.c
+  reports/html_region.c
   reports/html_requirement.c
   reports/html_run.c
   reports/html_sections.c
+  reports/html_simplex.c
   reports/html_speculative.c
   reports/html_summary.c
   reports/html_text.c
@@ -43,15 +46,18 @@ list(APPEND HALLMARK_SOURCES
   reports/json_course.c
   reports/json_findings.c
   reports/json_lists.c
+  reports/json_requirement.c
   reports/json_speculative.c
   reports/json_theory.c
   reports/json_trees.c
   reports/keep.c
+  reports/markdown_requirement.c
   reports/markdown_speculative.c
   reports/markdown_theory.c
   reports/number.c
   reports/output.c
   reports/picture.c
+  reports/region.c
   reports/report_csv.c
   reports/report_html.c
   reports/report_json.c
