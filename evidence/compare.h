@@ -42,8 +42,10 @@ struct hm_noise_run {
     struct hm_histogram lower, upper;
 };
 void hm_noise_run_add(struct hm_noise_run *run, struct hm_ival noise);
-// The 99.9 % quantile over the other positions: `without`, which was added, is taken out (NULL: over all). It is the value
-// of rank ceil(0.999 n) of n. False when fewer than HM_LEVEL_LEAST_POSITIONS are left.
+// The 99.9 % quantile over the other positions, but at most HM_OUTLIER_FACTOR times their 99 % quantile: below a thousand
+// positions the former is the largest of all, and two faults would hide each other. `without`, which was added, is taken out
+// (NULL: over all). A quantile q of n values is that of rank ceil(q n). False when fewer than HM_LEVEL_LEAST_POSITIONS are
+// left.
 bool hm_noise_run_level(const struct hm_noise_run *run, const struct hm_ival *without, struct hm_ival *level);
 // The level of a position, and at least its unit: rounding to the type explains that much wherever it stands.
 bool hm_noise_level(const struct hm_noise_run *run, const struct hm_noise *position, struct hm_ival *level);

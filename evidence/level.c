@@ -26,12 +26,19 @@ static uint64_t count_before(const struct hm_histogram *h, double value)
     return h->count - hm_histogram_at_least(h, low);
 }
 
-// The rank among all values of the 99.9 % quantile of the others.
-static uint64_t rank_of(const struct hm_histogram *h, const double *without)
+// The rank among all values of a quantile, in thousandths, of the others.
+static uint64_t rank_of(const struct hm_histogram *h, unsigned thousandths, const double *without)
 {
     struct hm_histogram others = {.count = h->count - (without ? 1 : 0)}; // ranks depend on the count alone
-    uint64_t rank = hm_histogram_rank(&others, 999, 1000);
+    uint64_t rank = hm_histogram_rank(&others, thousandths, 1000);
     return without && rank >= count_before(h, *without) ? rank + 1 : rank;
+}
+
+static struct hm_ival quantile(const struct hm_noise_run *run, unsigned thousandths, const struct hm_ival *without)
+{
+    uint64_t low = rank_of(&run->lower, thousandths, without ? &without->lo : NULL);
+    uint64_t high = rank_of(&run->upper, thousandths, without ? &without->hi : NULL);
+    return (struct hm_ival){hm_histogram_lower(&run->lower, low), hm_histogram_upper(&run->upper, high)};
 }
 
 bool hm_noise_run_level(const struct hm_noise_run *run, const struct hm_ival *without, struct hm_ival *level)
@@ -39,8 +46,9 @@ bool hm_noise_run_level(const struct hm_noise_run *run, const struct hm_ival *wi
     uint64_t others = run->lower.count - (without && run->lower.count > 0 ? 1 : 0);
     *level = (struct hm_ival){0, INFINITY};
     if (others < HM_LEVEL_LEAST_POSITIONS) return false;
-    level->lo = hm_histogram_lower(&run->lower, rank_of(&run->lower, without ? &without->lo : NULL));
-    level->hi = hm_histogram_upper(&run->upper, rank_of(&run->upper, without ? &without->hi : NULL));
+    struct hm_ival most = quantile(run, 999, without), cap = quantile(run, 990, without);
+    level->lo = fmin(most.lo, fmax(nextafter(HM_OUTLIER_FACTOR * cap.lo, -INFINITY), 0));
+    level->hi = fmin(most.hi, cap.hi > 0 ? nextafter(HM_OUTLIER_FACTOR * cap.hi, INFINITY) : 0);
     return true;
 }
 

@@ -241,14 +241,13 @@ static int by_size(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static double brute_quantile(const double *value, size_t n, size_t without, double *scratch)
+static double brute_level(const double *value, size_t n, size_t without, double *scratch)
 {
     size_t m = 0;
     for (size_t i = 0; i < n; i++)
         if (i != without) scratch[m++] = value[i];
     qsort(scratch, m, sizeof *scratch, by_size);
-    size_t at = (m * 999 + 999) / 1000;
-    return scratch[at > 0 ? at - 1 : 0];
+    return fmin(scratch[(m * 999 + 999) / 1000 - 1], 10 * scratch[(m * 990 + 999) / 1000 - 1]);
 }
 
 static double random_noise(struct random *r, int kind)
@@ -285,13 +284,26 @@ static void level_equals_sorting(void **state)
             bool known = hm_noise_run_level(&all, &noise, &level);
             assert_int_equal(known, n > HM_LEVEL_LEAST_POSITIONS);
             if (!known) continue;
-            double lo = brute_quantile(low, n, at, scratch), hi = brute_quantile(high, n, at, scratch);
-            if (!(level.lo <= lo && level.lo >= fmin(lo / (1 + 1.0 / 32), 65536) - 0x1p-48))
+            double lo = brute_level(low, n, at, scratch), hi = brute_level(high, n, at, scratch);
+            if (!(level.lo <= lo && level.lo >= fmin(lo / (1 + 1.0 / 32), 65536) - 0x1p-44))
                 fail_msg("kind %d, n %zu: lower %a for %a", kind, n, level.lo, lo);
-            if (!(level.hi >= hi && (level.hi <= hi * (1 + 1.0 / 32) + 0x1p-48 || hi >= 65536)))
+            if (!(level.hi >= hi && (level.hi <= hi * (1 + 1.0 / 32) + 0x1p-44 || hi >= 65536)))
                 fail_msg("kind %d, n %zu: upper %a for %a", kind, n, level.hi, hi);
         }
     }
+}
+
+// Three faults among 400 positions do not make a level for each other.
+static void faults_do_not_hide_each_other(void **state)
+{
+    (void)state;
+    static struct hm_noise_run run;
+    struct hm_noise fault = {.shared = 10, .nats = {0.5, 0.5}, .unit = {1e-6, 1e-6}};
+    struct hm_ival level;
+    for (int i = 0; i < 400; i++) hm_noise_run_add(&run, (struct hm_ival){1e-5, 1e-5});
+    for (int i = 0; i < 3; i++) hm_noise_run_add(&run, fault.nats);
+    assert_true(hm_noise_level(&run, &fault, &level));
+    assert_true(level.hi < 1.1e-4 && hm_noise_outlier(fault.nats, level) == HM_YES);
 }
 
 static void floors_and_outliers(void **state)
@@ -306,7 +318,7 @@ static void floors_and_outliers(void **state)
     assert_true(hm_noise_level(&run, &here, &level)); // all others are equal: the type's own rounding is the level
     assert_true(level.lo == 1e-6 && level.hi == 1e-6);
     here.shared = 0; // not measured: nothing to take out
-    assert_true(hm_noise_level(&run, &here, &level) && level.lo >= 0.96e-5 && level.hi == 1e-5);
+    assert_true(hm_noise_level(&run, &here, &level) && level.lo == 0 && level.hi <= 0x1p-44);
     assert_int_equal(hm_noise_outlier((struct hm_ival){1.01e-4, 1.01e-4}, (struct hm_ival){1e-5, 1e-5}), HM_YES);
     assert_int_equal(hm_noise_outlier((struct hm_ival){0.99e-4, 0.99e-4}, (struct hm_ival){1e-5, 1e-5}), HM_NO);
     assert_int_equal(hm_noise_outlier((struct hm_ival){1.01e-4, 1.01e-4}, (struct hm_ival){1e-5, 1.1e-5}), HM_UNDECIDED);
@@ -318,7 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_contain_exact), cmocka_unit_test(shifts_change_nothing), cmocka_unit_test(units),
         cmocka_unit_test(lists_contain_exact), cmocka_unit_test(texts_that_name_nothing), cmocka_unit_test(level_equals_sorting),
-        cmocka_unit_test(floors_and_outliers),
+        cmocka_unit_test(faults_do_not_hide_each_other), cmocka_unit_test(floors_and_outliers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
