@@ -60,7 +60,7 @@ def forced(model, prompts, answers):
 
 
 def write(folder, prompts, answers, npy=False):
-    """A file for each prompt, and one with all their rows, of which prompt i has those from first[i] on."""
+    """A file for each prompt, and one with all their rows; docs/evidence.md "Rows and their tokens" says what the tensors are."""
     folder.mkdir(parents=True, exist_ok=True)
     for p, (emitted, rows, scores) in zip(prompts, answers):
         tensors = {"logits": rows.contiguous(), "tokens": torch.tensor(emitted), "prompt": torch.tensor(p.ids)}
@@ -72,5 +72,10 @@ def write(folder, prompts, answers, npy=False):
     lengths = [len(emitted) for emitted, _, _ in answers]
     save_file({"logits": torch.cat([rows for _, rows, _ in answers]).contiguous(),
                "tokens": torch.tensor([token for emitted, _, _ in answers for token in emitted]),
-               "first": torch.tensor([sum(lengths[:i]) for i in range(len(lengths))])}, folder / "all.safetensors")
+               "first": starts(lengths), "prompt": torch.tensor([token for p in prompts for token in p.ids]),
+               "prompt_first": starts([len(p.ids) for p in prompts])}, folder / "all.safetensors")
     print(f"{folder}: {sum(lengths)} rows of {len(answers)} prompts", flush=True)
+
+
+def starts(lengths):
+    return torch.tensor([sum(lengths[:i]) for i in range(len(lengths))])

@@ -2,6 +2,7 @@
 import json
 import os
 import sys
+import urllib.request
 
 from engines_common import ask, chat_bodies, completions_bodies, server
 
@@ -46,8 +47,17 @@ def record(options, prompts, out):
         with server(command, PORT, out / f"{case}.log") as url:
             for name, path, bodies in requests:
                 ask(url + path, [{"model": options.model.name, **body} for body in bodies], out / f"{case}-{name}", width)
+                if "--speculative-config" in arguments:
+                    counters(url, out / f"{case}-{name}.metrics")
     if not options.case or "offline" in options.case:
         offline(options, prompts, out)
+
+
+def counters(url, path):
+    """The counters of speculation so far; they go on counting over the files of a case."""
+    with urllib.request.urlopen(url + "/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "spec_decode" in line), encoding="utf-8")
 
 
 def offline(options, prompts, out):
