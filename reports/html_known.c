@@ -7,11 +7,20 @@
 
 static const char *const BY[HM_KNOWN_BY] = {"KLf", "KLr", "TV", "any"};
 
-// "41.5%", or a dash where the log has no such bound.
-static void put_share(struct hm_output *o, const struct hm_known *k, int from, int by)
+// "41.5%", or a dash where there is no such bound.
+static void put_share(struct hm_output *o, const struct hm_known *k, size_t claim, int from, int by)
 {
-    bool none = !k->with[from] || (from == HM_FROM_RULE && by == HM_BY_TV);
-    hm_putf(o, "<td>%s</td>", none ? "\xe2\x80\x93" : hm_number_percent(k->yes[from][by], k->steps).text);
+    static const char *const from_keys[HM_KNOWN_FROM] = {"row", "gap", "rule"}, *const by_keys[HM_KNOWN_BY] = {"klf", "klr", "tv", "any"};
+    char of[64];
+    if (from == HM_FROM_RULE && by == HM_BY_TV) {
+        hm_put(o, "<td>\xe2\x80\x93</td>");
+        return;
+    }
+    snprintf(of, sizeof of, "claims.%zu.known.row.steps", claim);
+    hm_put(o, "<td>");
+    hm_html_value(o, hm_number_percent(k->yes[from][by], k->steps).text, of, "claims.%zu.known.%s.%s", claim, from_keys[from],
+                  by_keys[by]);
+    hm_put(o, "</td>");
 }
 
 void hm_html_known(struct hm_output *o, const struct hm_report *r)
@@ -33,7 +42,7 @@ void hm_html_known(struct hm_output *o, const struct hm_report *r)
             hm_put(o, "<tr><th scope=\"row\">");
             if (first) hm_html_claim_name(o, &r->claims[i]);
             hm_putf(o, "</th><td class=\"left\">%s</td>", names[from]);
-            for (int by = 0; by < HM_KNOWN_BY; by++) put_share(o, k, from, by);
+            for (int by = 0; by < HM_KNOWN_BY; by++) put_share(o, k, i, from, by);
             hm_putf(o, "<td>%s</td></tr>\n", first ? hm_number_count(k->steps).text : "");
             first = 0;
         }

@@ -116,22 +116,26 @@ static struct hm_number share_below(const struct hm_histogram *draft, double x)
     return hm_number_percent(draft->count - hm_histogram_at_least(draft, bin), draft->count);
 }
 
-static void put_table(struct hm_output *o, const struct hm_requirement *q, int kind)
+static void put_table(struct hm_output *o, const struct hm_requirement *q, size_t claim, int kind)
 {
     hm_putf(o, "<table class=\"tight\"><thead><tr><th>certified by %s</th><th>below%s%s</th>", KIND[kind].name,
             KIND[kind].unit[0] ? ", " : "", KIND[kind].unit);
     hm_put(o, q->draft->count ? "<th>draft is below, at</th></tr></thead><tbody>" : "</tr></thead><tbody>");
     for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
         double at = hm_requirement_at(q->level, SHARES[i]);
-        hm_putf(o, "<tr><th scope=\"row\">%u%% of steps</th><td>%s</td>", SHARES[i],
-                isinf(at) ? "any" : at > 0 ? hm_number_down(at, 3).text : "nothing is");
+        hm_putf(o, "<tr><th scope=\"row\">%u%% of steps</th><td>", SHARES[i]);
+        if (isinf(at) || !(at > 0))
+            hm_put(o, isinf(at) ? "any" : "nothing is");
+        else
+            hm_html_value(o, hm_number_down(at, 3).text, NULL, "claims.%zu.%s.certified_below.x%u", claim, KIND[kind].member, SHARES[i]);
+        hm_put(o, "</td>");
         if (q->draft->count) hm_putf(o, "<td>%s</td>", isinf(at) ? "\xe2\x80\x93" : share_below(q->draft, at).text);
         hm_put(o, "</tr>");
     }
     hm_put(o, "</tbody></table>\n");
 }
 
-static void put_kind(struct hm_output *o, const struct hm_requirement *q, int kind)
+static void put_kind(struct hm_output *o, const struct hm_requirement *q, size_t claim, int kind)
 {
     char title[256];
     struct plane p = plane_of(q, KIND[kind].most);
@@ -149,7 +153,7 @@ static void put_kind(struct hm_output *o, const struct hm_requirement *q, int ki
     put_curve(o, &p, q->level, NO_HIGHER, "line");
     put_points(o, &p, q->level);
     hm_put(o, "</svg></div>\n");
-    put_table(o, q, kind);
+    put_table(o, q, claim, kind);
 }
 
 static void put_keys(struct hm_output *o, const struct hm_claim_figures *f)
@@ -175,12 +179,12 @@ void hm_html_requirement(struct hm_output *o, const struct hm_report *r, size_t 
         hm_tabs_open(o, group, "Requirement for which distance", names, HM_REQUIREMENTS);
         for (int kind = 0; kind < HM_REQUIREMENTS; kind++) {
             hm_tab_open(o);
-            put_kind(o, &q[kind], kind);
+            put_kind(o, &q[kind], index, kind);
             hm_tab_close(o);
         }
         hm_tabs_close(o);
     } else
-        put_kind(o, &q[0], 0);
+        put_kind(o, &q[0], index, 0);
     hm_picture_made(o, r,
                     "Solid: steps with D* &ge; x / steps with levels, draft row or not, lower ends. Dashed: steps with D &ge; x / "
                     "steps with a draft row, upper ends. Both are exact where a bin begins (32 bins to a factor of two).",
