@@ -89,9 +89,26 @@ static hm_status count(void *user, const struct hm_compare_judged *judged, struc
     return HM_OK;
 }
 
+// Categories as they came, then widths.
+static void sort_groups(struct hm_compare_run *run)
+{
+    for (size_t i = 1; i < run->groups; i++) {
+        struct hm_compare_group *g = run->group[i];
+        size_t at = i;
+        for (; at > 0; at--) {
+            const struct hm_compare_group *before = run->group[at - 1];
+            bool after = before->of_width > g->of_width || (before->of_width && g->of_width && before->width > g->width);
+            if (!after) break;
+            run->group[at] = run->group[at - 1];
+        }
+        run->group[at] = g;
+    }
+}
+
 hm_status hm_compare_judge(struct hm_compare_run *run, struct hm_error *err)
 {
     double alpha = hm_ival_rational(run->options->alpha.value).lo;
+    sort_groups(run);
     hm_status rc = hm_compare_each(run, count, run, err);
     if (rc) return rc;
     for (int s = 0; s < 2; s++) run->refuted[s] = run->likelihood[s].tokens && hm_compare_p_value(&run->likelihood[s]) <= alpha;

@@ -18,6 +18,8 @@ const char hm_compare_help[] =
     "                        openai-completions, vllm, llama.cpp-server, sglang,\n"
     "                        llama.cpp-kld, rows, hallmark; default: by its fields\n"
     "      --tensor NAME     in .safetensors files, default logits\n"
+    "      --same-path       rows without tokens are of one path (one was given to\n"
+    "                        both), not of two runs that may part\n"
     "      --printing rounded|round-trip   what a printed number stands for,\n"
     "                        default rounded\n"
     "      --type f32|bf16|f16   what the rows were computed in: the unit of noise\n"
@@ -33,7 +35,7 @@ const char hm_compare_help[] =
     "a row that is none, a refuted temperature), 2 unreadable or wrong usage,\n"
     "3 undecided.\n";
 
-enum flag { MODEL = 256, FORMAT, FORMAT_A, FORMAT_B, TENSOR, PRINTING, TYPE, CLAIM, ALPHA, POSITIONS, JSON, MARKDOWN, QUIET };
+enum flag { MODEL = 256, FORMAT, FORMAT_A, FORMAT_B, TENSOR, SAME_PATH, PRINTING, TYPE, CLAIM, ALPHA, POSITIONS, JSON, MARKDOWN, QUIET };
 
 static const struct option flags[] = {
     {"model", required_argument, NULL, MODEL},
@@ -41,6 +43,7 @@ static const struct option flags[] = {
     {"format-a", required_argument, NULL, FORMAT_A},
     {"format-b", required_argument, NULL, FORMAT_B},
     {"tensor", required_argument, NULL, TENSOR},
+    {"same-path", no_argument, NULL, SAME_PATH},
     {"printing", required_argument, NULL, PRINTING},
     {"type", required_argument, NULL, TYPE},
     {"claim-temperature", required_argument, NULL, CLAIM},
@@ -92,6 +95,7 @@ static hm_status apply(int flag, char *text, struct hm_compare_options *o, struc
     case FORMAT_A: return parse_format("format-a", text, &o->format[0], err);
     case FORMAT_B: return parse_format("format-b", text, &o->format[1], err);
     case TENSOR: o->tensor = text; return HM_OK;
+    case SAME_PATH: o->same_path = true; return HM_OK;
     case PRINTING: return parse_printing(text, o, err);
     case TYPE: return parse_type(text, o, err);
     case CLAIM: o->claims = true; return hm_flag_temperature("claim-temperature", text, true, &o->claimed, err);

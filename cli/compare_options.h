@@ -18,6 +18,7 @@ struct hm_compare_options {
     enum hm_number_type type;
     bool has_type, claims;           // --type, --claim-temperature
     struct hm_rational claimed, alpha;
+    bool same_path;                  // rows without tokens are of one path
     bool positions, json, quiet;
     size_t threads;                  // 0: one per core
 };

@@ -1,23 +1,24 @@
-// Prompts of two sides, matched by id where both sides have ids that fit, else by their order (docs/compare.md).
+// Prompts of two sides, matched by their token ids where both sides tell them, else by id where those fit, else by their
+// order (docs/compare.md).
 #ifndef HM_CLI_COMPARE_PAIRS_H
 #define HM_CLI_COMPARE_PAIRS_H
 
 #include "cli/compare_side.h"
 
-// The sequences of a file by id.
+// The sequences of a file by what names them: a hash of their prompt's ids, or their id.
 struct hm_id_list {
     struct hm_id_entry {
-        char *id;        // owned
+        char *id, *key;  // owned; both the same for ids
         uint32_t number;
         bool paired;
-    } *entry;            // [count], sorted by id once it was read
+    } *entry;            // [count], sorted by key once it was read
     size_t count, room;
 };
 
 struct hm_compare_pairs {
     struct hm_compare_side *a, *b;                         // b NULL: A alone
-    enum { HM_PAIRS_EQUAL, HM_PAIRS_ORDER, HM_PAIRS_IDS } by; // EQUAL: ids were equal or absent so far
-    struct hm_id_list list;                                // B's, with IDS
+    enum hm_pairs_by { HM_PAIRS_EQUAL, HM_PAIRS_PROMPTS, HM_PAIRS_IDS, HM_PAIRS_ORDER } by; // EQUAL: in order, and equal so far
+    struct hm_id_list list;                                // B's, with PROMPTS and IDS
     uint64_t alone;                                        // prompts without a partner, told as findings
     size_t told;                                           // of B's, at the end
 };

@@ -33,7 +33,7 @@ struct hm_compare_run {
 
     // Of the first walk.
     bool given;                    // rows of one path: no fork ends a prompt
-    bool by_first;                 // of a side without tokens: its rows' first ones are compared
+    bool by_first;                 // a side without tokens was met: its rows' first ones are compared
     uint64_t prompts, identical, tokens; // tokens: compared, given ones not counted
     uint32_t *prefix;              // tokens shared before a fork or an end [prompts]
     size_t prefix_room;

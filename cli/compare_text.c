@@ -108,10 +108,9 @@ static void print_head(const struct hm_compare_run *run)
             printf("%c          %s: %s (%s)\n", s ? 'B' : 'A', run->side[s].path, hm_format_name(run->side[s].format),
                    run->side[s].decided_by);
     if (run->model_name) printf("B          %s: A's tokens scored again\n", run->model_name);
-    if (run->by_first)
-        puts("path       rows without tokens are taken to be of one path, whose contexts both\n"
-             "           sides share; the tokens compared are the first ones of the rows");
-    else if (run->given) puts("path       A's: a fork does not end a prompt");
+    if (run->by_first) puts("tokens     a side tells none: its rows' first ones stand for them");
+    if (run->given) puts("path       one, given to both sides: a fork does not end a prompt");
+    else if (run->by_first) puts("path       each its own; a fork ends it (rows of one path: --same-path)");
 }
 
 static void print_counts(const struct hm_compare_run *run)

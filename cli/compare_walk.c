@@ -189,8 +189,8 @@ static enum hm_verdict same_token(const struct hm_source_token *a, const struct 
 
 static hm_status weigh_claim(struct pair *p, int side, const struct hm_source_token *token, struct hm_error *err)
 {
-    if (!p->claims[side] || token->of_prompt || !token->has_row || !is_named(token)) return HM_OK;
-    if (p->run->side[side].format == HM_FORMAT_ROWS || p->run->side[side].format == HM_FORMAT_LLAMA_KLD) return HM_OK;
+    bool given = token->of_prompt || p->run->side[side].format == HM_FORMAT_LLAMA_KLD;
+    if (!p->claims[side] || given || !token->has_row || !is_named(token)) return HM_OK;
     return hm_likelihood_add(&p->run->likelihood[side], &token->row, &p->temperature[side], err);
 }
 
@@ -243,10 +243,11 @@ static hm_status look_at(struct pair *p, struct hm_source_token *a, struct hm_so
     struct hm_compare_run *run = p->run;
     struct hm_noise noise;
     if (p->parted) return HM_OK;
-    if (!a->of_prompt && (!is_named(a) || !is_named(b))) run->given = run->by_first = true;
-    if (!a->of_prompt && (run->by_first || (run->given && p->drawn))) {
-        take_first(a);
-        take_first(b);
+    for (int i = 0; i < 2 && !a->of_prompt; i++) {
+        struct hm_source_token *token = i ? b : a;
+        bool text_was_given = run->side[0].format == HM_FORMAT_LLAMA_KLD || run->side[1].format == HM_FORMAT_LLAMA_KLD;
+        run->by_first |= !is_named(token);
+        if (!is_named(token) || text_was_given || (run->given && p->drawn)) take_first(token);
     }
     enum hm_verdict same = same_token(a, b);
     int32_t width = a->width > b->width ? a->width : b->width;
@@ -408,11 +409,7 @@ static hm_status walk_pair(struct pair *p, struct hm_error *err)
     return run->status;
 }
 
-static bool is_path_of_rows(const struct hm_compare_side *side)
-{
-    return side->format == HM_FORMAT_ROWS || side->format == HM_FORMAT_LLAMA_KLD;
-}
-
+// Files of rows with the tokens they are for are not among them; those without show it at their first row (look_at).
 hm_status hm_compare_walk(struct hm_compare_run *run, struct hm_error *err)
 {
     struct hm_compare_side ahead = {.letter = 'A', .path = run->side[0].path, .options = run->side[0].options};
@@ -424,8 +421,8 @@ hm_status hm_compare_walk(struct hm_compare_run *run, struct hm_error *err)
         run->side[s].user = run;
         hm_rational_init(&p.temperature[s]);
     }
-    run->by_first = is_path_of_rows(&run->side[0]) || (!run->rescore && is_path_of_rows(&run->side[1]));
-    run->given = run->by_first || run->rescore;
+    run->given = run->options->same_path || run->rescore || run->side[0].format == HM_FORMAT_LLAMA_KLD ||
+                 run->side[1].format == HM_FORMAT_LLAMA_KLD;
     hm_status rc = run->rescore ? hm_side_open(&ahead, err) : HM_OK;
     while (!rc && !(rc = hm_pairs_next(&run->pairs, &there, err)) && !(rc = run->status) && there) {
         if (shows) fprintf(stderr, "\r\033[Kcomparing prompt %llu", (unsigned long long)run->prompts + 1);
