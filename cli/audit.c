@@ -126,9 +126,11 @@ static hm_status audit_input(struct hm_audit_run *run, struct hm_error *err)
 static hm_status print_summary_line(struct hm_audit_run *run, cJSON *result, struct hm_error *err)
 {
     if (!run->options->json) return HM_OK;
-    cJSON *line = cJSON_Duplicate(result, true);
+    cJSON *line = cJSON_CreateObject();
     cJSON_AddStringToObject(line, "kind", "summary");
     cJSON_AddNumberToObject(line, "input", (double)run->number);
+    for (const cJSON *item = result ? result->child : NULL; item; item = item->next)
+        cJSON_AddItemToObject(line, item->string, cJSON_Duplicate(item, true));
     return hm_audit_print_json(run, line, err);
 }
 

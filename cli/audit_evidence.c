@@ -185,8 +185,11 @@ static void print_head(const struct audit *a)
     fprintf(to, "input      %s\n", o->target);
     fprintf(to, "format     %s (%s)\n", hm_format_name(hm_source_format(a->source)), hm_source_decided_by(a->source));
     if (a->draft) fprintf(to, "draft      %s, %s\n", o->draft, hm_format_name(hm_source_format(a->draft)));
+    if (hm_source_format(a->source) == HM_FORMAT_HALLMARK) return; // floats as they are
     fprintf(to, "assumed    each number %s,\n           the engine's rounding within %.3g (1 + |l|/8) nats%s\n",
-            o->printing == HM_PRINTING_ROUNDED ? "rounded to its last digit" : "printed so that it reads back the same",
+            hm_source_format(a->source) == HM_FORMAT_LLAMA_KLD ? "rounded to its level of 65,536"
+            : o->printing == HM_PRINTING_ROUNDED              ? "rounded to its last digit"
+                                                              : "printed so that it reads back the same",
             o->allowance, o->processed ? "; processed rows" : "");
 }
 
@@ -231,6 +234,7 @@ static void print_missing(const struct audit *a)
 {
     static const char *const names[HM_MISSINGS] = {
         [HM_MISSING_LOGPROBS] = "no log-probabilities",
+        [HM_MISSING_MEASURED] = "not measured, though others are",
         [HM_MISSING_TOP] = "no list of the likeliest tokens",
         [HM_MISSING_MORE_TOP] = "the list is too short to decide",
         [HM_MISSING_IDS] = "no token ids",

@@ -3,6 +3,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
 
 static const char *const verdict_name[] = {[HM_NO] = "no", [HM_YES] = "yes", [HM_UNDECIDED] = "undecided"};
 
@@ -45,7 +47,7 @@ static bool any_certified(const struct hm_audit_claim *c)
 
 static uint64_t open_answers(const struct hm_audit_claim *c)
 {
-    uint64_t open = c->asked && c->accepts == HM_UNDECIDED;
+    uint64_t open = (c->asked && c->accepts == HM_UNDECIDED) || c->k.least != c->k.most;
     for (int i = 0; c->judged && !any_certified(c) && i < 3; i++) open += c->certified[i] == HM_CERT_UNDECIDED;
     return open;
 }
@@ -62,7 +64,7 @@ static void ask_rule(const struct hm_audit_options *o, size_t r, const struct hm
         *c = first;
         c->level = hm_known_level(p, rule, o->m[j]);
         if (q) judge(&out->distance, row->vocab, o->m[j], c);
-        out->undecided += open_answers(c) - (j > 0 && first.asked && first.accepts == HM_UNDECIDED);
+        out->undecided += open_answers(c);
         note_missing(row, c, &out->distance, out);
     }
 }
@@ -136,15 +138,21 @@ static cJSON *claim_json(const struct hm_audit_options *o, size_t i, const struc
     return object;
 }
 
-// The token's text as far as it is UTF-8; JSON has no other.
+// The token's text; what is no UTF-8 (a token may be a part of a character) becomes U+FFFD.
 static void add_text(cJSON *object, const struct hm_source_token *token)
 {
-    char text[256];
-    size_t n = token->text_size < sizeof text - 1 ? token->text_size : sizeof text - 1, kept = 0;
+    enum { LONGEST = 400, WORST = 3 };
+    char text[LONGEST * WORST + 1];
+    size_t kept = 0;
+    utf8proc_int32_t c;
     if (!token->text) return;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)token->text[i];
-        text[kept++] = c >= ' ' && c < 0x7f ? (char)c : c == '\n' ? '\n' : '?';
+    for (size_t at = 0, used; at < token->text_size && at < LONGEST; at += used) {
+        utf8proc_ssize_t n =
+            utf8proc_iterate((const utf8proc_uint8_t *)token->text + at, (utf8proc_ssize_t)(token->text_size - at), &c);
+        bool good = n > 0 && c != 0;
+        used = n > 0 ? (size_t)n : 1;
+        memcpy(text + kept, good ? token->text + at : "\xEF\xBF\xBD", good ? used : 3);
+        kept += good ? used : 3;
     }
     text[kept] = 0;
     cJSON_AddStringToObject(object, "text", text);

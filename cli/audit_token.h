@@ -10,7 +10,7 @@ struct hm_audit_answers {
     struct hm_ival seen, unseen, entropy, surprise, regret; // the latter two only where a token is asked about
     struct hm_known_distance distance;                      // with a draft
     bool asked;
-    uint64_t undecided;                                     // answers of the claims
+    uint64_t undecided; // claims whose k or acceptance is open, and their verdicts that are
     bool missing[HM_MISSINGS];                              // what would have decided them
 };
 
