@@ -135,9 +135,8 @@ static void look(const struct hm_source_token *self, const struct hm_source_toke
     side->radius = half_of(ahead.lo >= 0   ? ahead
                            : ahead.hi <= 0 ? (struct hm_ival){-ahead.hi, -ahead.lo}
                                            : (struct hm_ival){0, fmax(-ahead.lo, ahead.hi)});
-    if (isinf(side->lead.lo) || isinf(side->lead.hi))
-        if (others->place == HM_UNSEEN || own->place == HM_UNSEEN)
-            need(side, row->ranked ? HM_MISSING_MORE_TOP : HM_MISSING_TOP);
+    bool listed = others->place != HM_UNSEEN && own->place != HM_UNSEEN;
+    if (!row->logits && !listed) need(side, row->ranked ? HM_MISSING_MORE_TOP : HM_MISSING_TOP);
 }
 
 // ---- both sides
@@ -154,18 +153,23 @@ static void settle(struct hm_fork *fork, enum hm_fork_class kind, const char *wh
     fork->why = why;
 }
 
+static const char not_first_a[] = "A emitted a token that is not first in its own row (a sampler? --claim-temperature)";
+static const char not_first_b[] = "B emitted a token that is not first in its own row (a sampler? --claim-temperature)";
+
 void hm_fork_look(const struct hm_source_token *a, const struct hm_source_token *b, struct hm_fork *out)
 {
     struct value own[2], others[2];
     *out = (struct hm_fork){.kind = HM_FORK_NONE, .why = "", .sequence = a->sequence, .t = a->t, .level = some};
     look(a, b, &out->a, &own[0], &others[0]);
     look(b, a, &out->b, &own[1], &others[1]);
+    if (a->has_row && a->row.logits && b->token < 0) need(&out->b, HM_MISSING_IDS); // whole rows know ids only
+    if (b->has_row && b->row.logits && a->token < 0) need(&out->a, HM_MISSING_IDS);
     struct hm_ival sum = hm_ival_add(out->a.lead, out->b.lead);
     if (out->a.lead.lo == INFINITY || out->b.lead.lo == INFINITY) sum = hm_ival_point(INFINITY); // a masked token
     out->needs = half_of(sum);
     if (!out->a.has_row && !out->b.has_row) settle(out, HM_FORK_UNDECIDED, "neither side has a row here");
-    else if (out->a.behind.lo > 0) settle(out, HM_FORK_UNEXPLAINED, "A emitted a token that is not first in its own row");
-    else if (out->b.behind.lo > 0) settle(out, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row");
+    else if (out->a.behind.lo > 0) settle(out, HM_FORK_UNEXPLAINED, not_first_a);
+    else if (out->b.behind.lo > 0) settle(out, HM_FORK_UNEXPLAINED, not_first_b);
     else if (out->a.has_row && out->b.has_row && is_tie(&a->row, own[0], others[0]) && is_tie(&b->row, own[1], others[1]))
         settle(out, HM_FORK_TIE, "both tokens are equal in both rows: the order of ties decided");
 }
@@ -174,8 +178,8 @@ static const char *what_is_open(const struct hm_fork *fork)
 {
     if (!fork->a.has_row) return "A has no row here";
     if (!fork->b.has_row) return "B has no row here";
-    if (fork->a.lacks) return "A's list does not hold both tokens";
-    if (fork->b.lacks) return "B's list does not hold both tokens";
+    if (fork->a.lacks) return fork->a.missing == HM_MISSING_IDS ? "A does not tell its token's id" : "A's list does not hold both tokens";
+    if (fork->b.lacks) return fork->b.missing == HM_MISSING_IDS ? "B does not tell its token's id" : "B's list does not hold both tokens";
     return "the level lies within what was rounded in printing or counting";
 }
 

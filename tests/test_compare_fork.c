@@ -60,9 +60,9 @@ static void full_rows(void **state)
     expect(&fork, HM_FORK_UNDECIDED, "the level lies within what was rounded in printing or counting");
     struct hm_source_token wrong = at_row(2, q, 4);
     fork = judged(&a, &wrong, 100);
-    expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row");
+    expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row (a sampler? --claim-temperature)");
     fork = judged(&wrong, &a, 100);
-    expect(&fork, HM_FORK_UNEXPLAINED, "A emitted a token that is not first in its own row");
+    expect(&fork, HM_FORK_UNEXPLAINED, "A emitted a token that is not first in its own row (a sampler? --claim-temperature)");
 }
 
 static void ties(void **state)
@@ -92,7 +92,7 @@ static void masked_tokens(void **state)
     expect(&fork, HM_FORK_UNEXPLAINED, much);
     assert_true(fork.needs.lo == INFINITY && fork.needs.hi == INFINITY);
     fork = judged(&b, &c, 1e300);
-    expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row");
+    expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row (a sampler? --claim-temperature)");
 }
 
 static void lists(void **state)
@@ -143,6 +143,19 @@ static void unlisted(void **state)
     assert_true(fabs(fork.a.lead.lo - (-0.5 - rest)) < 1e-9);
 }
 
+// A whole row knows tokens by id alone.
+static void texts_against_rows(void **state)
+{
+    (void)state;
+    static const float p[3] = {2, 1, 0};
+    static const struct hm_evidence_entry q[2] = {{.id = -1, .text = "x", .text_size = 1, .value = {-0.1, -0.1}},
+                                                  {.id = -1, .text = "y", .text_size = 1, .value = {-3, -3}}};
+    struct hm_source_token a = at_row(0, p, 3), b = at_list(0, q, 2);
+    struct hm_fork fork = judged(&a, &b, 1.0);
+    expect(&fork, HM_FORK_UNDECIDED, "B does not tell its token's id");
+    assert_true(fork.b.lacks && fork.b.missing == HM_MISSING_IDS && !fork.a.lacks);
+}
+
 static void missing_rows(void **state)
 {
     (void)state;
@@ -169,7 +182,7 @@ static void missing_rows(void **state)
     absent.token = 77;
     absent.row.emitted = HM_UNSEEN;
     fork = judged(&a, &absent, 1.0);
-    expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row");
+    expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row (a sampler? --claim-temperature)");
 }
 
 static void drawn(void **state)
@@ -230,7 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_rows),    cmocka_unit_test(ties),  cmocka_unit_test(masked_tokens), cmocka_unit_test(lists),
-        cmocka_unit_test(unlisted),     cmocka_unit_test(drawn), cmocka_unit_test(missing_rows),
+        cmocka_unit_test(unlisted),     cmocka_unit_test(drawn), cmocka_unit_test(missing_rows), cmocka_unit_test(texts_against_rows),
         cmocka_unit_test(noise_covers_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
