@@ -1,8 +1,10 @@
-// Rows of logits that another program saved (decode/row_file.h), as one sequence whose tokens nobody told.
+// Rows of logits that another program saved (decode/row_file.h): one sequence whose tokens nobody told, or those that
+// tensors beside the rows tell (rows_tokens.h).
 #include "evidence/source_state.h"
 
 #include "base/memory.h"
 #include "decode/row_file.h"
+#include "evidence/rows_tokens.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +15,8 @@ struct rows {
     struct hm_row_file_info info;
     size_t told;                  // vocabulary as the caller says, 0: not told
     size_t next;                  // row
-    bool began;
+    struct hm_rows_tokens tokens;
+    uint32_t sequences;           // begun so far
     float *row;                   // [vocab]
     struct hm_source_sequence sequence;
     struct hm_source_token token;
@@ -24,9 +27,15 @@ struct rows {
 
 static void give_sequence(struct rows *r, struct hm_event *out)
 {
-    r->began = true;
-    r->sequence = (struct hm_source_sequence){.id = "", .model = "", .category = "", .draft_tokens = -1, .accepted_tokens = -1};
+    uint32_t n = r->sequences++;
+    r->sequence = (struct hm_source_sequence){.number = n, .id = "", .model = "", .category = "", .draft_tokens = -1,
+                                              .accepted_tokens = -1};
+    if (r->tokens.prompt) {
+        r->sequence.prompt = r->tokens.prompt + r->tokens.prompt_first[n];
+        r->sequence.prompt_length = r->tokens.prompt_first[n + 1] - r->tokens.prompt_first[n];
+    }
     *out = (struct hm_event){.kind = HM_EVENT_SEQUENCE, .sequence = &r->sequence};
+    if (n > 0) return; // what follows is about the file
     r->found = r->info.rows == 0 || r->told > r->info.vocab;
     if (r->info.rows == 0)
         hm_finding_set(&r->finding, HM_FINDING_LENGTH, 0, -1, r->info.name, "expected at least one row, found none");
@@ -50,8 +59,12 @@ static void give_row(struct rows *r, struct hm_event *out)
 {
     hm_row_file_read(r->file, r->next, r->row);
     snprintf(r->where, sizeof r->where, "row %zu", r->next);
-    r->token = (struct hm_source_token){.t = (uint32_t)r->next, .token = -1, .has_row = true, .where = r->where};
-    r->token.row = (struct hm_evidence){.unit = HM_UNIT_LOGIT, .emitted = HM_UNSEEN, .vocab = r->info.vocab, .logits = r->row};
+    int32_t token = r->tokens.token ? r->tokens.token[r->next] : -1;
+    size_t first = r->tokens.token ? r->tokens.first[r->sequences - 1] : 0;
+    r->token = (struct hm_source_token){.sequence = r->sequences - 1, .t = (uint32_t)(r->next - first), .token = token,
+                                        .has_row = true, .where = r->where};
+    r->token.row = (struct hm_evidence){.unit = HM_UNIT_LOGIT, .emitted = token < 0 ? HM_UNSEEN : (size_t)token,
+                                        .vocab = r->info.vocab, .logits = r->row};
     if (r->next == 0 && r->told && r->told < r->info.vocab) look_at_padding(r);
     r->next++;
     *out = (struct hm_event){.kind = HM_EVENT_TOKEN, .token = &r->token};
@@ -61,11 +74,12 @@ static hm_status next_event(void *state, struct hm_event *out, struct hm_error *
 {
     struct rows *r = state;
     (void)err;
-    if (!r->began) {
-        give_sequence(r, out);
-    } else if (r->found) {
+    bool begins = r->tokens.token && r->sequences < r->tokens.sequences && r->next == r->tokens.first[r->sequences];
+    if (r->found) {
         r->found = false;
         *out = (struct hm_event){.kind = HM_EVENT_FINDING, .finding = &r->finding};
+    } else if (r->sequences == 0 || begins) {
+        give_sequence(r, out);
     } else if (r->next < r->info.rows) {
         give_row(r, out);
     } else {
@@ -78,6 +92,7 @@ static void close_reader(void *state)
 {
     struct rows *r = state;
     hm_row_file_close(r->file);
+    hm_rows_tokens_free(&r->tokens);
     free(r->row);
     free(r);
 }
@@ -85,7 +100,6 @@ static void close_reader(void *state)
 hm_status hm_rows_open(const char *path, const struct hm_map *map, const struct hm_source_options *options,
                        struct hm_reader *out, struct hm_error *err)
 {
-    (void)map;
     struct rows *r = hm_calloc(1, sizeof *r);
     if (!r) return hm_fail(err, HM_MEMORY, "%s: out of memory", path);
     hm_status rc = hm_row_file_open(path, options->tensor, &r->file, err);
@@ -97,6 +111,8 @@ hm_status hm_rows_open(const char *path, const struct hm_map *map, const struct 
             rc = hm_fail(err, HM_RANGE, "%s: expected fewer than 2^32 rows, found %zu", path, r->info.rows);
         else if (!r->row)
             rc = hm_fail(err, HM_MEMORY, "%s: out of memory for rows of %zu logits", path, r->info.vocab);
+        else
+            rc = hm_rows_tokens_read(path, map, r->info.rows, r->info.vocab, &r->tokens, err);
     }
     if (rc) {
         close_reader(r);

@@ -20,6 +20,7 @@ list(APPEND HALLMARK_SOURCES
   evidence/openai_completions.c
   evidence/responses.c
   evidence/rows_source.c
+  evidence/rows_tokens.c
   evidence/sanity.c
   evidence/sglang.c
   evidence/sglang_row.c
