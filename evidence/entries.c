@@ -29,7 +29,7 @@ void hm_entries_clear(struct hm_entries *entries)
 hm_status hm_entries_begin(struct hm_entries *e, size_t bytes, struct hm_error *err)
 {
     e->count = e->text_size = e->sentinels = 0;
-    e->not_a_number = e->bad_id = e->has_emitted = e->has_own = e->own_sentinel = false;
+    e->not_a_number = e->bad_id = e->has_emitted = e->has_own = e->own_sentinel = e->unmeasured = false;
     e->emitted = (struct hm_name){.id = -1};
     if (!hm_grow((void **)&e->text, &e->text_room, bytes, 1)) return hm_fail(err, HM_MEMORY, "out of memory for the texts of a row");
     return HM_OK;
@@ -151,7 +151,7 @@ static hm_status read_number(struct hm_entries *e, enum hm_entry_unit unit, stru
     out->sentinel = unit == HM_ENTRY_LOG_PROBABILITY && is_sentinel(text, size, out->printed);
     if (unit == HM_ENTRY_PROBABILITY) out->printed = hm_decimal_log(out->printed);
     out->value = hm_decimal_widen(out->printed, e->options->allowance);
-    if (out->sentinel) out->printed = out->value = (struct hm_ival){-INFINITY, -INFINITY};
+    if (out->sentinel) out->value = (struct hm_ival){-9999, -9999};
     return HM_OK;
 }
 

@@ -38,6 +38,7 @@ struct hm_entries {
     char bad_number[16], bad[48];            // what stands where a number or an id should
     struct hm_name emitted;
     bool has_emitted, has_own, own_sentinel; // the emitted token; its own log-probability
+    bool unmeasured;                         // the engine did not measure it
     struct hm_ival own, own_printed;
 };
 
@@ -82,7 +83,7 @@ hm_status hm_entries_add_ids(struct hm_entries *entries, struct hm_json_text obj
 
 // Ends the row: fills events->token (its token, text, row, has_row and missing), gives it through hm_track_token, and its
 // findings TOKEN_ABSENT, TOKEN_DIFFERS, NOT_A_NUMBER. Sentinels are left out and counted in the track, unless all but a
-// first 0 are: those stay as -inf, for hm_sanity_check to see that only the argmax was logged. For of_prompt tokens the
+// first 0 are: those stay as -9999, for hm_sanity_check to see that only the argmax was logged. For of_prompt tokens the
 // caller has set events->token.t.
 //
 // A number that contains 0 beside an empty list is no number: engines write it for tokens that they did not measure.

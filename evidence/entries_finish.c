@@ -54,7 +54,9 @@ static void leave_out_sentinels(struct hm_entries *e, struct hm_track *track, co
 // 0 beside an empty list stands for a token that was not measured.
 static void forget_unmeasured(struct hm_entries *e)
 {
-    if (e->count == 0 && e->sentinels == 0 && e->own_printed.lo <= 0 && e->own_printed.hi >= 0) e->has_own = false;
+    if (!e->has_own || e->count > 0 || e->sentinels > 0 || e->own_printed.lo > 0 || e->own_printed.hi < 0) return;
+    e->has_own = false;
+    e->unmeasured = true;
 }
 
 // Its entry, HM_UNSEEN when it is not listed. Of several with its text the one with its number; a vague text without the same
@@ -242,7 +244,7 @@ static void forget_vague_texts(struct hm_entries *e)
 // What would make the row better, or make it one.
 static enum hm_missing missing(const struct hm_entries *e, size_t ranked, bool lost)
 {
-    if (e->count == 0 || e->not_a_number) return HM_MISSING_LOGPROBS;
+    if (e->count == 0 || e->not_a_number) return e->unmeasured ? HM_MISSING_MEASURED : HM_MISSING_LOGPROBS;
     return lost ? HM_MISSING_IDS : ranked == 0 ? HM_MISSING_TOP : HM_MISSING_MORE_TOP;
 }
 

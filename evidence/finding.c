@@ -34,7 +34,8 @@ const char *hm_finding_name(enum hm_finding_kind kind)
 const char *hm_missing_name(enum hm_missing missing)
 {
     static const char *const names[HM_MISSINGS] = {
-        [HM_MISSING_LOGPROBS] = "logprobs",  [HM_MISSING_TOP] = "top",
+        [HM_MISSING_LOGPROBS] = "logprobs",  [HM_MISSING_MEASURED] = "measured",
+        [HM_MISSING_TOP] = "top",
         [HM_MISSING_MORE_TOP] = "more-top",  [HM_MISSING_IDS] = "ids",
         [HM_MISSING_PROMPT] = "prompt",      [HM_MISSING_VOCABULARY] = "vocabulary",
         [HM_MISSING_RAW] = "raw",            [HM_MISSING_DRAFT] = "draft",

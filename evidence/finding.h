@@ -51,6 +51,7 @@ void hm_finding_set(struct hm_finding *out, enum hm_finding_kind kind, int64_t s
 // Evidence that is missing: the field, and the engine's flag that would supply it.
 enum hm_missing {
     HM_MISSING_LOGPROBS,    // no log-probabilities at all
+    HM_MISSING_MEASURED,    // the engine logged the others, but no number for this token
     HM_MISSING_TOP,         // no top list beside the emitted token's
     HM_MISSING_MORE_TOP,    // the list is too short for the question
     HM_MISSING_IDS,         // token ids

@@ -64,11 +64,13 @@ hm_status hm_responses_listed_token(struct hm_responses *r, struct hm_json_text 
     return rc;
 }
 
-hm_status hm_responses_bare_token(struct hm_responses *r, struct hm_json_text id, struct hm_json_text text, struct hm_error *err)
+hm_status hm_responses_bare_token(struct hm_responses *r, struct hm_json_text id, struct hm_json_text text,
+                                  enum hm_missing missing, struct hm_error *err)
 {
     struct hm_json_text none = {0};
     hm_status rc = hm_entries_begin(&r->entries, length(text), err);
     if (rc) return hm_responses_fail(r, err);
+    r->entries.unmeasured = missing == HM_MISSING_MEASURED;
     hm_entries_emitted(&r->entries, hm_entries_name(&r->entries, id, text, none), HM_ENTRY_LOG_PROBABILITY, none, err);
     r->events.token = (struct hm_source_token){0};
     return hm_entries_finish(&r->entries, HM_ORDER_TOP, hm_responses_track(r), &r->events, err);

@@ -157,13 +157,13 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
     if (s->hidden > 0) {
         s->hidden--;
         hm_responses_place(r, "", 0);
-        return hm_responses_bare_token(r, none, none, err);
+        return hm_responses_bare_token(r, none, none, HM_MISSING_MEASURED, err);
     }
     if (!id.at) {
         s->text = none;
         hm_responses_place(r, "", 0);
         *more = s->item.at || text.at;
-        return s->item.at ? listed_token(r, none, err) : text.at ? hm_responses_bare_token(r, none, text, err) : HM_OK;
+        return s->item.at ? listed_token(r, none, err) : text.at ? hm_responses_bare_token(r, none, text, HM_MISSING_LOGPROBS, err) : HM_OK;
     }
     s->id = hm_json_text_next(s->ids, id, NULL);
     while (s->item.at && s->first[s->index] != s->last[s->index] && s->first[s->index] <= s->place) {
@@ -173,8 +173,9 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
     bool here = s->item.at && s->first[s->index] == s->place && s->last[s->index] == s->place;
     size_t place = s->place++;
     if (here) return listed_token(r, id, err);
+    enum hm_missing missing = s->laid || hm_responses_track(r)->with > 0 ? HM_MISSING_MEASURED : HM_MISSING_LOGPROBS;
     hm_responses_place(r, "tokens", place);
-    return hm_responses_bare_token(r, id, none, err);
+    return hm_responses_bare_token(r, id, none, missing, err);
 }
 
 static void clear(void *state)

@@ -81,13 +81,13 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
     }
     if (id.at) {
         hm_responses_place(r, "token_ids", c->id_index++);
-        return hm_responses_bare_token(r, id, none, err);
+        return hm_responses_bare_token(r, id, none, HM_MISSING_LOGPROBS, err);
     }
     hm_responses_place(r, "", 0);
     for (int i = 0; i < 2; i++) {
         struct hm_json_text text = c->text[i];
         c->text[i] = none;
-        if (has_text(text)) return hm_responses_bare_token(r, none, text, err);
+        if (has_text(text)) return hm_responses_bare_token(r, none, text, HM_MISSING_LOGPROBS, err);
     }
     *more = false;
     return HM_OK;

@@ -147,7 +147,7 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
     }
     hm_responses_place(r, id.at ? "token_ids" : "", index);
     c->text = none;
-    if (id.at || text.at) return hm_responses_bare_token(r, id, text, err);
+    if (id.at || text.at) return hm_responses_bare_token(r, id, text, HM_MISSING_LOGPROBS, err);
     *more = false;
     return HM_OK;
 }

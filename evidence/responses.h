@@ -79,9 +79,9 @@ hm_status hm_responses_fail(struct hm_responses *responses, struct hm_error *err
 hm_status hm_responses_array(struct hm_responses *responses, const char *key, struct hm_json_text value,
                              struct hm_json_text *out, struct hm_error *err);
 
-// A token without log-probabilities: its text, its id, or both.
+// A token without log-probabilities: its text, its id, or both. missing: LOGPROBS or MEASURED.
 hm_status hm_responses_bare_token(struct hm_responses *responses, struct hm_json_text id, struct hm_json_text text,
-                                  struct hm_error *err);
+                                  enum hm_missing missing, struct hm_error *err);
 
 // An item {"token", "bytes", "logprob", "top_logprobs": [...]} as chat answers list them; with "id" where the engine gives it,
 // "prob" and "top_probs" for probabilities, and llama.cpp's older {"content", "probs": [{"tok_str", "prob"}]}. id: the

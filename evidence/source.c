@@ -75,6 +75,8 @@ const char *hm_format_flag(enum hm_format format, enum hm_missing missing)
         {HM_FORMAT_SGLANG, HM_MISSING_PROMPT, "\"logprob_start_len\": 0 in the request"},
         {HM_FORMAT_HALLMARK, HM_MISSING_LOGPROBS, "--keep-rows"},
         {HM_FORMAT_HALLMARK, HM_MISSING_DRAFT, "--keep-rows"},
+        {HM_FORMAT_LLAMA_SERVER, HM_MISSING_MEASURED, "nothing inside a character of several tokens, else no speculation: the server logs none"},
+        {ANY, HM_MISSING_MEASURED, "no speculation: the engine logs none for drafted tokens"},
         {ANY, HM_MISSING_VOCABULARY, "--vocab"},
         {ANY, HM_MISSING_RAW, "log-probabilities before temperature and filters"},
         {ANY, HM_MISSING_DRAFT, "--draft"},
