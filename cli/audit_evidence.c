@@ -235,7 +235,6 @@ static void print_missing(const struct audit *a)
     static const char *const names[HM_MISSINGS] = {
         [HM_MISSING_LOGPROBS] = "no log-probabilities",
         [HM_MISSING_MEASURED] = "not measured, though others are",
-        [HM_MISSING_MEASURED] = "not measured, though others are",
         [HM_MISSING_TOP] = "no list of the likeliest tokens",
         [HM_MISSING_MORE_TOP] = "the list is too short to decide",
         [HM_MISSING_IDS] = "no token ids",
