@@ -8,6 +8,15 @@ list(APPEND HALLMARK_SOURCES
   evidence/fork.c
   evidence/hallmark_source.c
   evidence/known.c
+  evidence/known_count.c
+  evidence/known_distance.c
+  evidence/known_exact.c
+  evidence/known_level.c
+  evidence/known_order.c
+  evidence/known_radius.c
+  evidence/known_rule.c
+  evidence/known_tail.c
+  evidence/known_water.c
   evidence/leading.c
   evidence/level.c
   evidence/likelihood.c
