@@ -14,6 +14,7 @@ struct rows {
     struct hm_row_file *file;
     struct hm_row_file_info info;
     size_t told;                  // vocabulary as the caller says, 0: not told
+    bool processed;               // the rows are scores, after temperature and filters
     size_t next;                  // row
     struct hm_rows_tokens tokens;
     uint32_t sequences;           // begun so far
@@ -64,7 +65,7 @@ static void give_row(struct rows *r, struct hm_event *out)
     r->token = (struct hm_source_token){.sequence = r->sequences - 1, .t = (uint32_t)(r->next - first), .token = token,
                                         .has_row = true, .where = r->where};
     r->token.row = (struct hm_evidence){.unit = HM_UNIT_LOGIT, .emitted = token < 0 ? HM_UNSEEN : (size_t)token,
-                                        .vocab = r->info.vocab, .logits = r->row};
+                                        .vocab = r->info.vocab, .processed = r->processed, .logits = r->row};
     if (r->next == 0 && r->told && r->told < r->info.vocab) look_at_padding(r);
     r->next++;
     *out = (struct hm_event){.kind = HM_EVENT_TOKEN, .token = &r->token};
@@ -106,6 +107,7 @@ hm_status hm_rows_open(const char *path, const struct hm_map *map, const struct 
     if (!rc) {
         r->info = hm_row_file_info(r->file);
         r->told = options->vocab;
+        r->processed = options->processed;
         r->row = hm_calloc(r->info.rows ? r->info.vocab : 0, sizeof *r->row);
         if (r->info.rows > UINT32_MAX)
             rc = hm_fail(err, HM_RANGE, "%s: expected fewer than 2^32 rows, found %zu", path, r->info.rows);
