@@ -252,6 +252,7 @@ static hm_status print_summary(const struct hm_compare_run *run, struct hm_error
     for (int c = HM_FORK_TIE; c < HM_FORK_CLASSES; c++) add_count(object, hm_fork_class_name((enum hm_fork_class)c), run->classes[c]);
     add_count(object, "outliers", run->outliers);
     add_count(object, "findings", run->findings);
+    cJSON_AddBoolToObject(object, "foreign", run->foreign);
     cJSON_AddNumberToObject(object, "shared_prefix", hm_compare_median(run));
     cJSON_AddNumberToObject(object, "exit", run->exit);
     return hm_cli_print_json(object, err);

@@ -37,7 +37,7 @@ static void judge_fork(const struct hm_compare_run *run, struct hm_spool_fork *r
     struct hm_fork *fork = &record->fork;
     fork->has_level = out->has_level = hm_noise_level(&run->noise, &record->noise, &fork->level);
     out->level = fork->level;
-    hm_fork_judge(fork);
+    hm_fork_judge(fork, run->foreign);
 }
 
 static void judge_position(const struct hm_compare_run *run, const struct hm_spool_position *record,
@@ -109,11 +109,12 @@ hm_status hm_compare_judge(struct hm_compare_run *run, struct hm_error *err)
 {
     double alpha = hm_ival_rational(run->options->alpha.value).lo;
     sort_groups(run);
+    run->foreign = hm_noise_is_foreign(&run->noise);
     hm_status rc = hm_compare_each(run, count, run, err);
     if (rc) return rc;
     for (int s = 0; s < 2; s++) run->refuted[s] = run->likelihood[s].tokens && hm_compare_p_value(&run->likelihood[s]) <= alpha;
     bool nothing = run->prompts == 0 || (run->tokens == 0 && run->noise.lower.count == 0);
-    bool found = run->classes[HM_FORK_UNEXPLAINED] || run->outliers || run->broken || run->refuted[0] || run->refuted[1];
+    bool found = run->foreign || run->classes[HM_FORK_UNEXPLAINED] || run->outliers || run->broken || run->refuted[0] || run->refuted[1];
     bool open = run->classes[HM_FORK_UNDECIDED] || run->parted || run->pairs.alone || nothing;
     run->exit = found ? 1 : open ? 3 : 0;
     return HM_OK;

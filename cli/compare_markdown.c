@@ -122,6 +122,7 @@ static void write_head(const struct hm_compare_run *run, FILE *to)
     fprintf(to, " %u |", (unsigned)hm_compare_median(run));
     for (int k = HM_FORK_TIE; k < HM_FORK_CLASSES; k++) fprintf(to, " %s |", hm_number_count(c[k]).text);
     fprintf(to, " %s |\n", hm_number_count(run->outliers).text);
+    if (run->foreign) fputs("\nRows differ by more than 1 nat at half of the positions: no rounding does that.\n", to);
 }
 
 static void write_noise(const struct hm_compare_run *run, FILE *to)

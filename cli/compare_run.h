@@ -48,6 +48,7 @@ struct hm_compare_run {
     // Of the judgement.
     uint64_t classes[HM_FORK_CLASSES];
     uint64_t outliers;
+    bool foreign;                  // rows of other weights or contexts: nothing is judged by their noise
     bool refuted[2];
     int exit;
 };

@@ -127,6 +127,8 @@ static void print_counts(const struct hm_compare_run *run)
            plural(run->outliers));
     if (run->pairs.alone) printf("alone      %s prompt%s without a partner\n", hm_number_count(run->pairs.alone).text, plural(run->pairs.alone));
     if (run->parted) printf("parted     %s prompt%s whose contexts differ or are not known\n", hm_number_count(run->parted).text, plural(run->parted));
+    if (run->foreign) puts("foreign    rows differ by more than 1 nat at half of the positions: no rounding does\n"
+                           "           that; other weights, another context or other tokens?");
     if (run->broken) printf("broken     %s row%s that are none\n", hm_number_count(run->broken).text, plural(run->broken));
 }
 

@@ -215,11 +215,11 @@ static hm_status keep_fork(struct pair *p, const struct hm_source_token *a, cons
     return hm_spool_write(&p->run->spool, &record, err);
 }
 
-static bool tells_texts_only(const struct hm_evidence *row)
+static bool lacks_ids(const struct hm_evidence *row)
 {
     for (size_t i = 0; i < row->count; i++)
-        if (row->entry[i].id >= 0) return false;
-    return row->count > 0;
+        if (row->entry[i].id < 0) return true;
+    return false;
 }
 
 static hm_status keep_noise(struct pair *p, const struct hm_source_token *a, const struct hm_source_token *b, int32_t width,
@@ -231,8 +231,8 @@ static hm_status keep_noise(struct pair *p, const struct hm_source_token *a, con
     hm_status rc = hm_noise_measure(&a->row, &b->row, run->type, noise, err);
     if (a->row.processed != b->row.processed) run->missing[a->row.processed ? 0 : 1][HM_MISSING_RAW]++;
     if (!rc && noise->shared < 2) {
-        if (a->row.logits && tells_texts_only(&b->row)) run->missing[1][HM_MISSING_IDS]++;
-        if (b->row.logits && tells_texts_only(&a->row)) run->missing[0][HM_MISSING_IDS]++;
+        if (a->row.logits && lacks_ids(&b->row)) run->missing[1][HM_MISSING_IDS]++;
+        if (b->row.logits && lacks_ids(&a->row)) run->missing[0][HM_MISSING_IDS]++;
     }
     if (rc || noise->shared < 2) return rc;
     struct hm_spool_record record = {.kind = HM_SPOOL_POSITION,

@@ -49,6 +49,9 @@ void hm_noise_run_add(struct hm_noise_run *run, struct hm_ival noise);
 bool hm_noise_run_level(const struct hm_noise_run *run, const struct hm_ival *without, struct hm_ival *level);
 // The level of a position, and at least its unit: rounding to the type explains that much wherever it stands.
 bool hm_noise_level(const struct hm_noise_run *run, const struct hm_noise *position, struct hm_ival *level);
+// Do the rows differ by more than 1 nat at half of the positions? No rounding of these types does that: they are of other
+// weights or contexts, and nothing is explained by it. False below HM_LEVEL_LEAST_POSITIONS.
+bool hm_noise_is_foreign(const struct hm_noise_run *run);
 // Is the noise more than HM_OUTLIER_FACTOR times the level?
 enum hm_verdict hm_noise_outlier(struct hm_ival noise, struct hm_ival level);
 
@@ -85,8 +88,8 @@ struct hm_fork {
 // What a fork is, before the level is known: fills both sides, `needs` and the place, and the class where no level is
 // needed for it. The caller adds noise and level.
 void hm_fork_look(const struct hm_source_token *a, const struct hm_source_token *b, struct hm_fork *out);
-// Classes what hm_fork_look left at HM_FORK_NONE, by the level.
-void hm_fork_judge(struct hm_fork *fork);
+// Classes what hm_fork_look left at HM_FORK_NONE, by the level; foreign: hm_noise_is_foreign.
+void hm_fork_judge(struct hm_fork *fork, bool foreign);
 // The same for tokens that were drawn: no radius tells how much noise a draw bears. same_draws: both used the same random
 // numbers on the same law, so equal rows must give equal tokens.
 void hm_fork_judge_drawn(const struct hm_source_token *a, const struct hm_source_token *b, bool same_draws,

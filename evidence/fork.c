@@ -183,11 +183,12 @@ static const char *what_is_open(const struct hm_fork *fork)
     return "the level lies within what was rounded in printing or counting";
 }
 
-void hm_fork_judge(struct hm_fork *fork)
+void hm_fork_judge(struct hm_fork *fork, bool foreign)
 {
     double level = fork->level.lo; // NaN, which is never there, would leave all open
     if (fork->kind != HM_FORK_NONE) return;
-    if (!fork->has_level) settle(fork, HM_FORK_UNDECIDED, "fewer than 200 other positions tell what noise is usual");
+    if (foreign) settle(fork, HM_FORK_UNDECIDED, "the rows differ everywhere by more than rounding makes");
+    else if (!fork->has_level) settle(fork, HM_FORK_UNDECIDED, "fewer than 200 other positions tell what noise is usual");
     else if (fork->needs.lo > fork->level.hi)
         settle(fork, HM_FORK_UNEXPLAINED, "it needs more noise than is usual in this run");
     else if (fork->needs.hi <= level && fork->a.behind.hi <= level && fork->b.behind.hi <= level)

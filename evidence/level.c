@@ -62,6 +62,11 @@ bool hm_noise_level(const struct hm_noise_run *run, const struct hm_noise *posit
     return true;
 }
 
+bool hm_noise_is_foreign(const struct hm_noise_run *run)
+{
+    return run->lower.count >= HM_LEVEL_LEAST_POSITIONS && quantile(run, 500, NULL).lo > 1;
+}
+
 enum hm_verdict hm_noise_outlier(struct hm_ival noise, struct hm_ival level)
 {
     // Ten times a double, rounded, and one unit more on the side that claims less.

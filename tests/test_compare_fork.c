@@ -25,7 +25,7 @@ static struct hm_fork judged(const struct hm_source_token *a, const struct hm_so
     hm_fork_look(a, b, &fork);
     fork.has_level = level >= 0;
     if (fork.has_level) fork.level = (struct hm_ival){level, level};
-    hm_fork_judge(&fork);
+    hm_fork_judge(&fork, false);
     return fork;
 }
 
@@ -56,8 +56,11 @@ static void full_rows(void **state)
     hm_fork_look(&a, &b, &fork);
     fork.has_level = true;
     fork.level = (struct hm_ival){0.18, 0.19};
-    hm_fork_judge(&fork);
+    hm_fork_judge(&fork, false);
     expect(&fork, HM_FORK_UNDECIDED, "the level lies within what was rounded in printing or counting");
+    hm_fork_look(&a, &b, &fork);
+    hm_fork_judge(&fork, true);
+    expect(&fork, HM_FORK_UNDECIDED, "the rows differ everywhere by more than rounding makes");
     struct hm_source_token wrong = at_row(2, q, 4);
     fork = judged(&a, &wrong, 100);
     expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row (a sampler? --claim-temperature)");

@@ -303,6 +303,11 @@ static void faults_do_not_hide_each_other(void **state)
     for (int i = 0; i < 400; i++) hm_noise_run_add(&run, (struct hm_ival){1e-5, 1e-5});
     for (int i = 0; i < 3; i++) hm_noise_run_add(&run, fault.nats);
     assert_true(hm_noise_level(&run, &fault, &level));
+    assert_false(hm_noise_is_foreign(&run));
+    for (int i = 0; i < 402; i++) hm_noise_run_add(&run, (struct hm_ival){3, 3.5});
+    assert_false(hm_noise_is_foreign(&run)); // half of 805 positions is not more than half of them
+    for (int i = 0; i < 2; i++) hm_noise_run_add(&run, (struct hm_ival){3, 3.5});
+    assert_true(hm_noise_is_foreign(&run));
     assert_true(level.hi < 1.1e-4 && hm_noise_outlier(fault.nats, level) == HM_YES);
 }
 
