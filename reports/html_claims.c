@@ -98,19 +98,23 @@ static bool has_bands(const struct hm_claim_figures *f)
     return false;
 }
 
-// What has nothing to show is left out; a requirement alone has the bounds beside it.
+// What has nothing to show is left out; a requirement has the bounds beside it.
 static void put_pictures(struct hm_output *o, const struct hm_report *r, size_t index)
 {
     const struct hm_claim_figures *f = &r->claims[index];
-    enum hm_detail detail = index < HM_HTML_FULL_CHARTS ? HM_DETAIL_FULL : HM_DETAIL_LEAD;
+    size_t rank = index == r->lead ? 0 : index < r->lead ? index + 1 : index; // the claim that leads the page comes first
+    enum hm_detail detail = rank < HM_HTML_FULL_CHARTS ? HM_DETAIL_FULL : HM_DETAIL_LEAD;
     bool bands = has_bands(f), requirement = f->klf.count > 0, bounds = requirement || f->radius.count;
+    if (rank >= HM_HTML_MOST_CHARTS) return;
     hm_putf(o, "<div data-claim=\"%zu\">\n", index);
-    if (bands || requirement) hm_put(o, "<div class=\"pair\">");
+    if (requirement) hm_put(o, "<div class=\"pair\"><div class=\"column\">");
     if (bands) hm_html_bands(o, r, index, detail);
-    if (requirement) hm_html_requirement(o, r, index, detail);
-    if (requirement && !bands) put_bounds(o, f, true);
-    if (bands || requirement) hm_put(o, "</div>\n");
-    if (bounds && (bands || !requirement)) put_bounds(o, f, false);
+    if (bounds) put_bounds(o, f, requirement);
+    if (requirement) {
+        hm_put(o, "</div>\n");
+        hm_html_requirement(o, r, index, detail);
+        hm_put(o, "</div>\n");
+    }
     if (detail == HM_DETAIL_FULL) hm_html_regions(o, r, index);
     hm_put(o, "</div>\n");
 }
@@ -133,6 +137,6 @@ void hm_html_claims(struct hm_output *o, const struct hm_report *r)
                 "<section id=\"claims\"><h2>What a draft must reach</h2>\n<p class=\"note\">%s No step has a draft row "
                 "to hold against them.</p>\n",
                 spelling);
-    for (size_t i = 0; i < r->claim_count && i < HM_HTML_MOST_CHARTS; i++) put_pictures(o, r, i);
+    for (size_t i = 0; i < r->claim_count; i++) put_pictures(o, r, i);
     hm_put(o, "</section>\n");
 }

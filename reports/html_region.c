@@ -6,8 +6,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { LEFT = 46, RIGHT = 14, TOP = 12, HEIGHT = 300, BOTTOM = 40, CURVE = 48 };
+enum { LEFT = 46, RIGHT = 14, TOP = 24, HEIGHT = 310, BOTTOM = 40, CURVE = 48 };
 
 struct plane {
     double gap, high; // at the right border and at the top
@@ -54,9 +55,9 @@ static void put_axes(struct hm_output *o, const struct plane *p)
         hm_putf(o, "<text x=\"%s\" y=\"%d\">%s</text>", hm_units(plane_x(p, gap)).text, HEIGHT - BOTTOM + 18,
                 hm_number_near(gap, 2).text);
     }
-    hm_putf(o, "<text x=\"%d\" y=\"%d\">gap p(k) \xe2\x88\x92 p(k+1)</text></g><text class=\"muted\" x=\"%d\" y=\"%d\">KLf, nats "
-               "(square root)</text>\n",
-            (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, HEIGHT - 5, LEFT + 6, TOP + 11);
+    hm_putf(o, "<text x=\"%d\" y=\"%d\">gap p(k) \xe2\x88\x92 p(k+1)</text></g><text class=\"muted\" x=\"8\" y=\"12\">KLf, nats (square "
+               "root)</text>\n",
+            (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, HEIGHT - 5);
 }
 
 // What every row with that gap certifies: at no point drawn above the bound. Its right border is the largest gap, 1/k.
@@ -73,14 +74,21 @@ static void put_margin(struct hm_output *o, const struct plane *p, const struct 
 
 static void put_label(struct hm_output *o, double x, double y, bool above, const char *text)
 {
-    bool right = x < 250;
+    double width = 6.6 * (double)strlen(text);
+    bool right = x - 12 - width < LEFT; // the curve rises to the right, so the left is better where there is room
     hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%s</text>", right ? "" : " e", hm_units(right ? x + 12 : x - 12).text,
-            hm_units(fmin(fmax(above ? y - 7 : y + 15, TOP + 26), HEIGHT - BOTTOM - 5)).text, text);
+            hm_units(fmin(fmax(above ? y - 7 : y + 15, TOP + 12), HEIGHT - BOTTOM - 5)).text, text);
+}
+
+// Digits that tell a distance from its level, however near it is.
+static int digits_of(const struct hm_region *g, int i)
+{
+    double apart = fabs(g->level[i].lo - g->distance[i].hi) / fmax(g->level[i].lo, g->distance[i].hi);
+    return apart > 0 && apart < 1 ? (int)fmin(fmax(4, ceil(-log10(apart)) + 1), 16) : 4;
 }
 
 static void put_points(struct hm_output *o, const struct plane *p, const struct hm_region *g)
 {
-    char text[96];
     double x = plane_x(p, g->gap.lo), zero = HEIGHT - BOTTOM;
     double margin = plane_y(p, hm_region_margin(g->k, g->m, g->gap).lo), level = plane_y(p, g->level[0].lo);
     bool beyond = !(g->distance[0].hi <= p->high);
@@ -95,11 +103,8 @@ static void put_points(struct hm_output *o, const struct plane *p, const struct 
         hm_putf(o, "<path class=\"draft\" d=\"M%s %dl6 10h-12z\"/>", hm_units(x).text, TOP);
     else
         hm_putf(o, "<circle class=\"draft\" cx=\"%s\" cy=\"%s\" r=\"4.5\"/>", hm_units(x).text, hm_units_down(draft).text);
-    snprintf(text, sizeof text, "witness: KLf* \xe2\x89\xa5 %s", hm_number_down(g->level[0].lo, 4).text);
-    put_label(o, x, level, g->certified, text);
-    snprintf(text, sizeof text, "draft: KLf %s %s%s", isinf(g->distance[0].hi) ? "is" : "\xe2\x89\xa4",
-             isinf(g->distance[0].hi) ? "\xe2\x88\x9e" : hm_number_up(g->distance[0].hi, 4).text, beyond ? ", above the picture" : "");
-    put_label(o, x, draft, !g->certified, text);
+    put_label(o, x, level, g->certified, "witness");
+    put_label(o, x, draft, !g->certified, !beyond ? "draft" : isinf(g->distance[0].hi) ? "draft: infinite" : "draft: above the picture");
     hm_put(o, "\n");
 }
 
@@ -148,8 +153,8 @@ static void put_values(struct hm_output *o, const struct hm_region *g)
     snprintf(text, sizeof text, "\xe2\x89\xa5 %s", hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text);
     put_value(o, "KLf* from the gap alone", text);
     for (int i = 0; i < 3; i++) {
-        snprintf(text, sizeof text, "\xe2\x89\xa4 %s, \xe2\x89\xa5 %s", hm_number_up(g->distance[i].hi, 4).text,
-                 hm_number_down(g->level[i].lo, 4).text);
+        snprintf(text, sizeof text, "\xe2\x89\xa4 %s, \xe2\x89\xa5 %s", hm_number_up(g->distance[i].hi, digits_of(g, i)).text,
+                 hm_number_down(g->level[i].lo, digits_of(g, i)).text);
         put_value(o, names[i], text);
     }
     put_value(o, "witness: level c", between(g->water[0]).text);
@@ -173,7 +178,11 @@ static void put_step(struct hm_output *o, const struct hm_report *r, const struc
         hm_put_html(o, g->text);
         hm_put(o, "\xe2\x80\x9d");
     }
-    hm_putf(o, ": KLf %s it.</p><div class=\"pair\"><div>\n", g->certified ? "certifies" : "does not certify");
+    hm_putf(o, ". KLf %s %s, ", isinf(g->distance[0].hi) ? "is" : "\xe2\x89\xa4",
+            isinf(g->distance[0].hi) ? "\xe2\x88\x9e" : hm_number_up(g->distance[0].hi, digits_of(g, 0)).text);
+    hm_putf(o, "KLf* \xe2\x89\xa5 %s, from the gap alone \xe2\x89\xa5 %s: %s by KLf.</p><div class=\"pair\"><div>\n",
+            hm_number_down(g->level[0].lo, digits_of(g, 0)).text,
+            hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text, g->certified ? "certified" : "not certified");
     put_plane(o, g);
     hm_put(o, "</div><div>");
     if (hm_simplex_fits(g))
@@ -187,8 +196,9 @@ static void put_step(struct hm_output *o, const struct hm_report *r, const struc
 static void tab_name(const struct hm_region *g, char out[96])
 {
     double share = g->distance[0].hi / g->level[0].lo;
+    int digits = digits_of(g, 0) - 1;
     snprintf(out, 96, "%s, %s", g->certified ? "certified" : "uncertified",
-             isinf(share) ? "\xe2\x88\x9e" : (g->certified ? hm_number_up(share, 3) : hm_number_near(share, 3)).text);
+             isinf(share) ? "\xe2\x88\x9e" : (g->certified ? hm_number_up(share, digits) : hm_number_near(share, digits)).text);
 }
 
 void hm_html_regions(struct hm_output *o, const struct hm_report *r, size_t index)

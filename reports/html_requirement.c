@@ -102,8 +102,9 @@ static void put_points(struct hm_output *o, const struct plane *p, const struct 
         if (!(at >= pow(10, p->from) && at <= pow(10, p->to))) continue;
         double x = plane_x(p, at), y = plane_y(SHARES[i] / 100.0);
         hm_putf(o, "<circle class=\"dot-level\" cx=\"%s\" cy=\"%s\" r=\"3.5\"/>", hm_units(x).text, hm_units(y).text);
-        hm_putf(o, "<text class=\"halo\" x=\"%s\" y=\"%s\">%u%%: %s</text>\n", hm_units(x > 330 ? 332 : x + 8).text,
-                hm_units(y - 5).text, SHARES[i], hm_number_down(at, 3).text);
+        bool border = x > HM_PICTURE_WIDTH - 95;
+        hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%u%%: %s</text>\n", border ? " e" : "",
+                hm_units(border ? HM_PICTURE_WIDTH - 2 : x + 8).text, hm_units(y - 5).text, SHARES[i], hm_number_down(at, 3).text);
     }
 }
 
@@ -120,7 +121,7 @@ static void put_table(struct hm_output *o, const struct hm_requirement *q, size_
 {
     hm_putf(o, "<table class=\"tight\"><thead><tr><th>certified by %s</th><th>below%s%s</th>", KIND[kind].name,
             KIND[kind].unit[0] ? ", " : "", KIND[kind].unit);
-    hm_put(o, q->draft->count ? "<th>draft is below, at</th></tr></thead><tbody>" : "</tr></thead><tbody>");
+    hm_put(o, q->draft->count ? "<th>draft is below at</th></tr></thead><tbody>" : "</tr></thead><tbody>");
     for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
         double at = hm_requirement_at(q->level, SHARES[i]);
         hm_putf(o, "<tr><th scope=\"row\">%u%% of steps</th><td>", SHARES[i]);

@@ -147,7 +147,7 @@ void hm_html_simplex_step(struct hm_output *o, const struct hm_region *g)
     put_dot(o, first, second, "p", "p", -11, -6);
     hm_put(o, "</svg>\n<p class=\"note\">Projected: the two first tokens and all others as one. ");
     hm_picture_key(o, HM_KEY_BAR("set klf"), "shadow of what KLf certifies");
-    hm_picture_key(o, HM_KEY_LINE("set of-draft"), "the draft\xe2\x80\x99s shadow lies within");
+    if (g->distance[0].hi < INFINITY) hm_picture_key(o, HM_KEY_LINE("set of-draft"), "the draft\xe2\x80\x99s shadow lies within");
     hm_picture_key(o, HM_KEY_BAR("fails"), "coverage fails");
     hm_picture_key(o, HM_KEY_BAR("may-fail"), "it may, if one of the others has more than the first");
     hm_put(o, "</p>");
@@ -183,7 +183,7 @@ static void put_triangle(struct hm_output *o, const struct hm_example *e)
 }
 
 // Two tokens: a draft is one number, its share of the first token.
-enum { LEFT = 46, RIGHT = 14, TOP = 14, LINE_HEIGHT = 268, BOTTOM = 44, STEPS = 60 };
+enum { LEFT = 46, RIGHT = 14, TOP = 26, LINE_HEIGHT = 280, BOTTOM = 44, STEPS = 60 };
 
 // Four steps of a round size to the top, which is at least two and a half times the level.
 static double line_top(double level)
@@ -216,8 +216,8 @@ static void put_line_axes(struct hm_output *o, double high, const char *name)
     for (int i = 0; i <= 4; i++)
         hm_putf(o, "<text x=\"%s\" y=\"%d\">%s</text>", hm_units(line_x(i / 4.0)).text, LINE_HEIGHT - BOTTOM + 22,
                 hm_number_near(i / 4.0, 3).text);
-    hm_putf(o, "<text x=\"%d\" y=\"%d\">q of the first token</text></g><text class=\"muted\" x=\"%d\" y=\"%d\">%s</text>\n",
-            (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, LINE_HEIGHT - 4, LEFT + 6, TOP + 11, name);
+    hm_putf(o, "<text x=\"%d\" y=\"%d\">q of the first token</text></g><text class=\"muted\" x=\"8\" y=\"12\">%s</text>\n",
+            (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, LINE_HEIGHT - 4, name);
 }
 
 static void put_line(struct hm_output *o, const struct hm_example *e, int kind)
