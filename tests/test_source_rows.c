@@ -10,7 +10,7 @@
 #include "tests/seed.h"
 #include "tests/source_dump.h"
 
-#include <math.h>
+#include <mpfr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +108,18 @@ static void replace(char **text, size_t *size, const char *from, const char *to)
     *size = *size - n + m;
 }
 
+// Another lse in the first step.
+static void replace_lse(char **text, size_t *size, const char *to)
+{
+    char from[200], fresh[200], *at = strstr(*text, "\"lse\":[");
+    assert_non_null(at);
+    size_t n = strcspn(at, "]") + 1;
+    assert_true(n < sizeof from);
+    snprintf(from, sizeof from, "%.*s", (int)n, at);
+    snprintf(fresh, sizeof fresh, "\"lse\":%s", to);
+    replace(text, size, from, fresh);
+}
+
 static void compare(const char *expected)
 {
     char path[256], name[256];
@@ -188,6 +200,20 @@ static void faulty_logs_are_told(void **state)
     save("log.jsonl", text, size);
     compare("temperature");
     free(text);
+
+    text = load(LOGS "greedy.jsonl", &size);
+    replace(&text, &size, "greedy-target-%05d", "gone-target-%05d");
+    replace_lse(&text, &size, "[\"0x1p+1\",\"0x1p+2\"]");
+    save("log.jsonl", text, size);
+    compare("wide-lse");
+    free(text);
+
+    text = load(LOGS "greedy.jsonl", &size);
+    replace(&text, &size, "greedy-target-%05d", "gone-target-%05d");
+    replace_lse(&text, &size, "[\"0x1p+1\",\"inf\"]");
+    save("log.jsonl", text, size);
+    compare("infinite-lse");
+    free(text);
 }
 
 // What is known from the leading entries holds the row that was kept.
@@ -199,6 +225,8 @@ static void leading_entries_enclose_the_row(void **state)
     struct hm_event a = {.kind = HM_EVENT_TOKEN}, b;
     char path[256];
     size_t size, compared = 0;
+    mpfr_t log_sum, exact;
+    mpfr_inits2(200, log_sum, exact, (mpfr_ptr)0);
     char *text = load(LOGS "greedy.jsonl", &size);
     replace(&text, &size, "greedy-target-%05d", "gone-target-%05d");
     save("log.jsonl", text, size);
@@ -214,16 +242,24 @@ static void leading_entries_enclose_the_row(void **state)
         const struct hm_evidence *row = &a.token->row, *few = &b.token->row;
         assert_non_null(row->logits);
         assert_true(few->count > 0 && few->ranked == few->count && few->unit == HM_UNIT_LOG_PROBABILITY);
-        double sum = 0;
-        for (size_t i = 0; i < row->vocab; i++) sum += exp((double)row->logits[i]);
+        mpfr_set_zero(log_sum, 1);
+        for (size_t i = 0; i < row->vocab; i++) {
+            mpfr_set_flt(exact, row->logits[i], MPFR_RNDN);
+            mpfr_exp(exact, exact, MPFR_RNDN);
+            mpfr_add(log_sum, log_sum, exact, MPFR_RNDN);
+        }
+        mpfr_log(log_sum, log_sum, MPFR_RNDN);
         for (size_t i = 0; i < few->count; i++) {
-            double l = (double)row->logits[few->entry[i].id] - log(sum);
-            assert_true(fabs(l - few->entry[i].value.lo) < 1e-12 && fabs(l - few->entry[i].value.hi) < 1e-12);
-            assert_true(few->entry[i].value.lo < few->entry[i].value.hi);
+            struct hm_ival v = few->entry[i].value;
+            mpfr_set_flt(exact, row->logits[few->entry[i].id], MPFR_RNDN);
+            mpfr_sub(exact, exact, log_sum, MPFR_RNDN);
+            assert_true(mpfr_cmp_d(exact, v.lo) >= 0 && mpfr_cmp_d(exact, v.hi) <= 0);
+            assert_true(v.hi - v.lo < 1e-12);
             compared++;
         }
     }
     assert_true(compared > 10);
+    mpfr_clears(log_sum, exact, (mpfr_ptr)0);
     hm_source_close(with);
     hm_source_close(without);
 }
