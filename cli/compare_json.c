@@ -249,7 +249,8 @@ static hm_status print_summary(const struct hm_compare_run *run, struct hm_error
     add_count(object, "identical", run->identical);
     add_count(object, "alone", run->pairs.alone);
     add_count(object, "tokens", run->tokens);
-    for (int c = HM_FORK_TIE; c < HM_FORK_CLASSES; c++) add_count(object, hm_fork_class_name((enum hm_fork_class)c), run->classes[c]);
+    for (int c = HM_FORK_TIE; c < HM_FORK_CLASSES; c++)
+        add_count(object, hm_fork_class_name((enum hm_fork_class)c), run->classes[c]);
     add_count(object, "outliers", run->outliers);
     add_count(object, "findings", run->findings);
     cJSON_AddBoolToObject(object, "foreign", run->foreign);

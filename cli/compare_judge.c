@@ -114,7 +114,8 @@ hm_status hm_compare_judge(struct hm_compare_run *run, struct hm_error *err)
     if (rc) return rc;
     for (int s = 0; s < 2; s++) run->refuted[s] = run->likelihood[s].tokens && hm_compare_p_value(&run->likelihood[s]) <= alpha;
     bool nothing = run->prompts == 0 || (run->tokens == 0 && run->noise.lower.count == 0);
-    bool found = run->foreign || run->classes[HM_FORK_UNEXPLAINED] || run->outliers || run->broken || run->refuted[0] || run->refuted[1];
+    bool found = run->foreign || run->classes[HM_FORK_UNEXPLAINED] || run->outliers || run->broken || run->refuted[0] ||
+                 run->refuted[1];
     bool open = run->classes[HM_FORK_UNDECIDED] || run->parted || run->pairs.alone || nothing;
     run->exit = found ? 1 : open ? 3 : 0;
     return HM_OK;

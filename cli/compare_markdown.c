@@ -157,9 +157,11 @@ hm_status hm_compare_print_markdown(struct hm_compare_run *run, struct hm_error 
     write_head(run, m.to);
     hm_status rc = hm_compare_each(run, write_fork_record, &m, err);
     if (!rc) rc = hm_compare_each(run, write_outlier_record, &m, err);
-    if (m.forks > ROWS_MOST || m.outliers > ROWS_MOST) fprintf(m.to, "\nThe first %d of each; `--json` lists them all.\n", ROWS_MOST);
+    if (m.forks > ROWS_MOST || m.outliers > ROWS_MOST)
+        fprintf(m.to, "\nThe first %d of each; `--json` lists them all.\n", ROWS_MOST);
     write_noise(run, m.to);
     bool bad = ferror(m.to);
-    if ((fclose(m.to) != 0 || bad) && !rc) rc = hm_fail(err, HM_IO, "%s: cannot write: %s", run->options->markdown, strerror(errno));
+    if ((fclose(m.to) != 0 || bad) && !rc)
+        rc = hm_fail(err, HM_IO, "%s: cannot write: %s", run->options->markdown, strerror(errno));
     return rc;
 }

@@ -35,7 +35,9 @@ const char hm_compare_help[] =
     "a row that is none, a refuted temperature), 2 unreadable or wrong usage,\n"
     "3 undecided.\n";
 
-enum flag { MODEL = 256, FORMAT, FORMAT_A, FORMAT_B, TENSOR, SAME_PATH, PRINTING, TYPE, CLAIM, ALPHA, POSITIONS, JSON, MARKDOWN, QUIET };
+enum flag {
+    MODEL = 256, FORMAT, FORMAT_A, FORMAT_B, TENSOR, SAME_PATH, PRINTING, TYPE, CLAIM, ALPHA, POSITIONS, JSON, MARKDOWN, QUIET
+};
 
 static const struct option flags[] = {
     {"model", required_argument, NULL, MODEL},
@@ -111,7 +113,8 @@ static hm_status apply(int flag, char *text, struct hm_compare_options *o, struc
 static hm_status settle(int count, char **files, struct hm_compare_options *o, struct hm_error *err)
 {
     if (count < 1 || count > 2 || (count == 1 && !o->model))
-        return hm_fail(err, HM_USAGE, "compare: expected two files, or one and --model, found %d (hallmark compare --help)", count);
+        return hm_fail(err, HM_USAGE, "compare: expected two files, or one and --model, found %d (hallmark compare --help)",
+                       count);
     if (count == 2 && o->model)
         return hm_fail(err, HM_USAGE, "--model: expected one file, A: the model takes B's place");
     if (o->positions && !o->json) return hm_fail(err, HM_USAGE, "--positions: expected --json as well");

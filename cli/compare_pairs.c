@@ -133,8 +133,10 @@ static hm_status next_in_order(struct hm_compare_pairs *p, bool there, bool *bot
     *both = false;
     hm_status rc = hm_side_next(p->b, &other, err);
     if (rc) return rc;
-    if (there && !other) tell(p, p->a, p->a->now.number, "expected as many prompts as B has, found more: this one and all after it");
-    if (!there && other) tell(p, p->b, p->b->now.number, "expected as many prompts as A has, found more: this one and all after it");
+    if (there && !other)
+        tell(p, p->a, p->a->now.number, "expected as many prompts as B has, found more: this one and all after it");
+    if (!there && other)
+        tell(p, p->b, p->b->now.number, "expected as many prompts as A has, found more: this one and all after it");
     *both = there && other;
     return HM_OK;
 }

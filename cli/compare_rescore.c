@@ -61,11 +61,13 @@ hm_status hm_rescore_begin(struct hm_rescore *r, const int32_t *path, size_t pro
 {
     void *grown = r->path;
     size_t have = r->cache ? hm_cache_positions(r->cache) : 0, want = have ? 2 * have : FIRST_POSITIONS;
-    if (length > r->most) return hm_fail(err, HM_RANGE, "expected at most %zu tokens, the model's positions, found %zu", r->most, length);
+    if (length > r->most)
+        return hm_fail(err, HM_RANGE, "expected at most %zu tokens, the model's positions, found %zu", r->most, length);
     for (size_t i = 0; i < length; i++)
         if (path[i] < 0 || (size_t)path[i] >= r->vocab)
             return hm_fail(err, HM_RANGE, "expected ids below %zu as the model has them, found %d", r->vocab, path[i]);
-    if (!hm_grow(&grown, &r->room, length, sizeof *r->path)) return hm_fail(err, HM_MEMORY, "out of memory for %zu tokens", length);
+    if (!hm_grow(&grown, &r->room, length, sizeof *r->path))
+        return hm_fail(err, HM_MEMORY, "out of memory for %zu tokens", length);
     r->path = grown;
     memcpy(r->path, path, length * sizeof *path);
     r->length = length;

@@ -58,7 +58,8 @@ static void print_outlier(const struct hm_compare_judged *j)
     printf("outlier    %s%s\n           noise %s = %s units; usual %s\n", p->of_prompt ? "prompt's own " : "", place,
            hm_words_ival(p->noise.nats).text, hm_words_ival(p->noise.ulps).text, hm_words_ival(j->level).text);
     if (p->noise.most >= 0 && p->noise.least >= 0)
-        printf("           between tokens %d and %d of %zu shared ones\n", (int)p->noise.most, (int)p->noise.least, p->noise.shared);
+        printf("           between tokens %d and %d of %zu shared ones\n", (int)p->noise.most, (int)p->noise.least,
+               p->noise.shared);
 }
 
 static void print_finding(const struct hm_spool_finding *f)
@@ -125,8 +126,10 @@ static void print_counts(const struct hm_compare_run *run)
            hm_number_count(c[HM_FORK_UNEXPLAINED]).text, hm_number_count(c[HM_FORK_UNDECIDED]).text);
     printf("outliers   %s position%s with more than ten times the usual noise\n", hm_number_count(run->outliers).text,
            plural(run->outliers));
-    if (run->pairs.alone) printf("alone      %s prompt%s without a partner\n", hm_number_count(run->pairs.alone).text, plural(run->pairs.alone));
-    if (run->parted) printf("parted     %s prompt%s whose contexts differ or are not known\n", hm_number_count(run->parted).text, plural(run->parted));
+    if (run->pairs.alone)
+        printf("alone      %s prompt%s without a partner\n", hm_number_count(run->pairs.alone).text, plural(run->pairs.alone));
+    if (run->parted)
+        printf("parted     %s prompt%s whose contexts differ or are not known\n", hm_number_count(run->parted).text, plural(run->parted));
     if (run->foreign) puts("foreign    rows differ by more than 1 nat at half of the positions: no rounding does\n"
                            "           that; other weights, another context or other tokens?");
     if (run->broken) printf("broken     %s row%s that are none\n", hm_number_count(run->broken).text, plural(run->broken));
@@ -138,7 +141,8 @@ static void print_noise(const struct hm_compare_run *run)
     hm_compare_quantiles(&run->noise, q);
     printf("\nnoise      %s position%s; nats\n", hm_number_count(run->noise.lower.count).text, plural(run->noise.lower.count));
     for (int i = 0; i < HM_NOISE_QUANTILES && run->noise.lower.count; i++)
-        printf("%10s %s\n", i == HM_NOISE_QUANTILES - 1 ? "most" : hm_words_percent(q[i].name).text, hm_words_ival(q[i].nats).text);
+        printf("%10s %s\n", i == HM_NOISE_QUANTILES - 1 ? "most" : hm_words_percent(q[i].name).text,
+               hm_words_ival(q[i].nats).text);
 }
 
 static void print_groups(const struct hm_compare_run *run)

@@ -18,6 +18,7 @@ add_executable(hallmark_command
   cli/compare_markdown.c
   cli/compare_options.c
   cli/compare_pairs.c
+  cli/compare_position.c
   cli/compare_rescore.c
   cli/compare_side.c
   cli/compare_spool.c

@@ -178,8 +178,10 @@ static const char *what_is_open(const struct hm_fork *fork)
 {
     if (!fork->a.has_row) return "A has no row here";
     if (!fork->b.has_row) return "B has no row here";
-    if (fork->a.lacks) return fork->a.missing == HM_MISSING_IDS ? "A does not tell its token's id" : "A's list does not hold both tokens";
-    if (fork->b.lacks) return fork->b.missing == HM_MISSING_IDS ? "B does not tell its token's id" : "B's list does not hold both tokens";
+    if (fork->a.lacks && fork->a.missing == HM_MISSING_IDS) return "A does not tell its token's id";
+    if (fork->b.lacks && fork->b.missing == HM_MISSING_IDS) return "B does not tell its token's id";
+    if (fork->a.lacks) return "A's list does not hold both tokens";
+    if (fork->b.lacks) return "B's list does not hold both tokens";
     return "the level lies within what was rounded in printing or counting";
 }
 

@@ -69,8 +69,8 @@ static void write_npy(const char *name, const float *rows, size_t count)
     int n = snprintf(shape, sizeof shape, "(%zu, %d)", count, VOCAB);
     FILE *f = fopen(in_folder(name), "wb");
     assert_non_null(f);
-    size_t size = (size_t)snprintf(head, sizeof head, "\x93NUMPY\x01%c%c%c{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
-                                   0, 53 + n, 0, shape);
+    size_t size = (size_t)snprintf(head, sizeof head, 
+                                   "\x93NUMPY\x01%c%c%c{'descr': '<f4', 'fortran_order': False, 'shape': %s, }", 0, 53 + n, 0, shape);
     assert_int_equal(fwrite(head, 1, size, f), size);
     assert_int_equal(fwrite(rows, VOCAB * sizeof *rows, count, f), count);
     assert_int_equal(fclose(f), 0);
@@ -102,8 +102,8 @@ static void write_vllm(const char *name, float (*rows)[VOCAB], size_t length, si
             qsort(order, VOCAB, sizeof *order, by_value);
             fprintf(f, "%s{", t ? "," : "");
             for (size_t i = 0; i < listed; i++)
-                fprintf(f, "%s\"%d\":{\"logprob\":%.9g,\"rank\":%zu,\"decoded_token\":\"w%d\"}", i ? "," : "", (int)(order[i] - row),
-                        (double)*order[i] - *order[0] - log(sum), i + 1, (int)(order[i] - row));
+                fprintf(f, "%s\"%d\":{\"logprob\":%.9g,\"rank\":%zu,\"decoded_token\":\"w%d\"}", i ? "," : "",
+                        (int)(order[i] - row),                         (double)*order[i] - *order[0] - log(sum), i + 1, (int)(order[i] - row));
             fprintf(f, "}");
         }
         fprintf(f, "]}]}\n");
@@ -306,7 +306,8 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounding_is_explained), cmocka_unit_test(a_flip_is_found), cmocka_unit_test(noise_without_a_flip_is_found),
+        cmocka_unit_test(rounding_is_explained), cmocka_unit_test(a_flip_is_found),
+        cmocka_unit_test(noise_without_a_flip_is_found),
         cmocka_unit_test(wrong_choice_is_found), cmocka_unit_test(a_claimed_temperature), cmocka_unit_test(hostile_files),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -80,7 +80,8 @@ static void ties(void **state)
     expect(&fork, HM_FORK_UNEXPLAINED, much);
     fork = judged(&d, &c, 1e-6);
     expect(&fork, HM_FORK_EXPLAINED, usual);
-    static const struct hm_evidence_entry equal[2] = {{.id = 0, .value = {-0.6931, -0.6931}}, {.id = 1, .value = {-0.6931, -0.6931}}};
+    static const struct hm_evidence_entry equal[2] = {
+        {.id = 0, .value = {-0.6931, -0.6931}}, {.id = 1, .value = {-0.6931, -0.6931}}};
     struct hm_source_token e = at_list(0, equal, 2), f = at_list(1, equal, 2);
     fork = judged(&e, &f, 1e-6); // equal log-probabilities may come from unequal logits
     expect(&fork, HM_FORK_EXPLAINED, usual);
@@ -246,7 +247,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_rows),    cmocka_unit_test(ties),  cmocka_unit_test(masked_tokens), cmocka_unit_test(lists),
-        cmocka_unit_test(unlisted),     cmocka_unit_test(drawn), cmocka_unit_test(missing_rows), cmocka_unit_test(texts_against_rows),
+        cmocka_unit_test(unlisted),     cmocka_unit_test(drawn), cmocka_unit_test(missing_rows),
+        cmocka_unit_test(texts_against_rows),
         cmocka_unit_test(noise_covers_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

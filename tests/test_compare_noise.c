@@ -137,8 +137,8 @@ static void units(void **state)
 // ---- lists
 
 // Entries of a row as a printer with `digits` decimals after the point would show its log-probabilities.
-static void print_list(struct random *r, const float *row, size_t n, size_t listed, const char *texts, struct hm_evidence_entry *entry,
-                       struct hm_evidence *out)
+static void print_list(struct random *r, const float *row, size_t n, size_t listed, const char *texts,
+                       struct hm_evidence_entry *entry, struct hm_evidence *out)
 {
     double sum = 0;
     static size_t order[MOST];
