@@ -1,15 +1,11 @@
 // The picture of what relaxation costs as a text grows: mean cumulative total variation, or regret, over tokens.
 #include "reports/html.h"
 #include "reports/number.h"
+#include "reports/picture.h"
 
 #include <math.h>
 
 enum { WIDTH = 440, LEFT = 46, RIGHT = 12, TOP = 10, HEIGHT = 200, BOTTOM = 36 };
-
-static struct hm_number units(double x)
-{
-    return hm_number_near(floor(x * 10 + 0.5) / 10, 6);
-}
 
 // The least of 1, 2, 2.5 and 5 times a power of ten that is at least x > 0.
 static double round_up(double x)
@@ -33,8 +29,8 @@ static void put_line(struct hm_output *o, const struct hm_course_point *points, 
     hm_putf(o, "<path class=\"%s\" d=\"M%d %d", class_name, LEFT, HEIGHT - BOTTOM);
     for (size_t i = 0; i < n; i++) {
         double y = fmin(fmax(value_of(&points[i], which) / top, 0), 1);
-        hm_putf(o, "L%s ", units(LEFT + (WIDTH - LEFT - RIGHT) * (double)points[i].tokens / most).text);
-        hm_put(o, units(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * y).text);
+        hm_putf(o, "L%s ", hm_units(LEFT + (WIDTH - LEFT - RIGHT) * (double)points[i].tokens / most).text);
+        hm_put(o, hm_units(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * y).text);
         if (value_of(&points[i], which) > top * (1 + 1e-9)) break; // it leaves the picture
     }
     hm_put(o, "\"/>\n");
@@ -59,10 +55,10 @@ void hm_chart_course(struct hm_output *o, const struct hm_report *r, enum hm_cha
         double y = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * i / 4.0;
         hm_putf(o,
                 "<path class=\"grid\" d=\"M%d %sH%d\"/><text class=\"muted\" x=\"%d\" y=\"%s\" text-anchor=\"end\">%s</text>\n",
-                LEFT, units(y).text, WIDTH - RIGHT, LEFT - 6, units(y + 4).text, hm_number_near(top * i / 4, 3).text);
+                LEFT, hm_units(y).text, WIDTH - RIGHT, LEFT - 6, hm_units(y + 4).text, hm_number_near(top * i / 4, 3).text);
         double t = (double)points[n - 1].tokens * i / 4;
         hm_putf(o, "<text class=\"muted\" x=\"%s\" y=\"%d\" text-anchor=\"%s\">%s</text>\n",
-                units(LEFT + (WIDTH - LEFT - RIGHT) * i / 4.0).text, HEIGHT - BOTTOM + 17, i == 4 ? "end" : "middle",
+                hm_units(LEFT + (WIDTH - LEFT - RIGHT) * i / 4.0).text, HEIGHT - BOTTOM + 17, i == 4 ? "end" : "middle",
                 hm_number_near(floor(t), 6).text);
     }
     hm_putf(o, "<text class=\"muted\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">tokens</text>\n", (WIDTH + LEFT) / 2,

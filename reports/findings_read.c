@@ -114,6 +114,21 @@ static hm_status get_side(const struct line *l, const char *key, struct hm_fork_
     return rc;
 }
 
+// A text that one place of a fork has and another of the same token lacks.
+static void share_texts(struct hm_fork_shown *k)
+{
+    struct {
+        int64_t id;
+        char *text;
+    } all[] = {{k->a.token, k->a.token_text}, {k->b.token, k->b.token_text}, {k->a.first, k->a.first_text},
+               {k->b.first, k->b.first_text}, {k->a.second, k->a.second_text}, {k->b.second, k->b.second_text}};
+    enum { ALL = sizeof all / sizeof *all };
+    for (size_t i = 0; i < ALL; i++)
+        for (size_t j = 0; j < ALL; j++)
+            if (all[i].id >= 0 && all[i].id == all[j].id && all[i].text[0] && !all[j].text[0])
+                memcpy(all[j].text, all[i].text, HM_FINDINGS_TEXT);
+}
+
 static hm_status add_fork(const struct line *l)
 {
     char word[HM_FINDINGS_NAME];
@@ -139,6 +154,7 @@ static hm_status add_fork(const struct line *l)
     if (!rc) rc = get_side(l, "a", &fork.a);
     if (!rc) rc = get_side(l, "b", &fork.b);
     if (rc || f->fork_listed[class] == HM_FINDINGS_FORKS) return rc;
+    share_texts(&fork);
     if (!f->fork[class]) f->fork[class] = hm_calloc(HM_FINDINGS_FORKS, sizeof *f->fork[class]);
     if (!f->fork[class]) return hm_fail(l->err, HM_MEMORY, "%s: out of memory", l->where);
     f->fork[class][f->fork_listed[class]++] = fork;

@@ -57,8 +57,9 @@ void hm_html_claim_name(struct hm_output *o, const struct hm_claim_figures *f);
 // path as "claims.0.certified", and with `of` the path of what it is a share of (else NULL).
 void hm_html_value(struct hm_output *o, const char *text, const char *of, const char *path, ...)
     __attribute__((format(printf, 4, 5)));
-// The command that shows one step, as code: hallmark inspect LOG --step S:T.
-void hm_html_inspect(struct hm_output *o, const struct hm_report *r, size_t log, int64_t sequence, int64_t t);
+// The command that shows steps t to `to` of a sequence, or an audit's rows (sequence -1), as code: hallmark inspect LOG
+// --step S:T-U. to: -1 for one alone.
+void hm_html_inspect(struct hm_output *o, const struct hm_report *r, size_t log, int64_t sequence, int64_t t, int64_t to);
 // The commands that compare this report's logs, or its first log with another run, and bring the answer to a report.
 void hm_html_compare_command(struct hm_output *o, const struct hm_report *r);
 // A word of a command line, quoted for a shell where needed, escaped for HTML.

@@ -5,12 +5,17 @@
 #include <stdio.h>
 
 // A share of the steps with verdicts; path: of the count in claim i of the JSON report.
-static void put_share_cell(struct hm_output *o, size_t i, const char *path, uint64_t part, const struct hm_claim_figures *f)
+static void put_share(struct hm_output *o, size_t i, const char *path, uint64_t part, const struct hm_claim_figures *f)
 {
     char of[48];
     snprintf(of, sizeof of, "claims.%zu.with_draft", i);
-    hm_put(o, "<td>");
     hm_html_value(o, hm_number_share(part, f->with_draft, f->status[HM_TOKEN_VACUOUS]).text, of, "claims.%zu.%s", i, path);
+}
+
+static void put_share_cell(struct hm_output *o, size_t i, const char *path, uint64_t part, const struct hm_claim_figures *f)
+{
+    hm_put(o, "<td>");
+    put_share(o, i, path, part, f);
     hm_put(o, "</td>");
 }
 
@@ -33,7 +38,9 @@ static void put_table(struct hm_output *o, const struct hm_report *r)
         hm_put(o, "<tr><th scope=\"row\">");
         hm_html_claim_name(o, f);
         hm_put(o, "</th>");
-        put_share_cell(o, i, "certified", f->certified_any, f);
+        hm_put(o, "<td><b>");
+        put_share(o, i, "certified", f->certified_any, f);
+        hm_put(o, "</b></td>");
         hm_put(o, "<td>");
         hm_html_stack(o, "stack thin", f->status);
         hm_putf(o, "</td><td>%s of %s</td>", hm_number_count(f->certified_any).text,

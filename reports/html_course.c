@@ -2,6 +2,7 @@
 // "vacuous", by prompt, by category and token by token (course.h; docs/theory.md §5).
 #include "reports/html.h"
 #include "reports/number.h"
+#include "reports/picture.h"
 
 #include <stdio.h>
 
@@ -154,6 +155,10 @@ static void put_curves(struct hm_output *o, const struct hm_report *r, bool e, b
                   "4H22\"/></svg><span>mean (1 \xe2\x88\x92 w)<sup>+</sup></span></span><span class=\"key\"><svg viewBox=\"0 0 22 8\" "
                   "aria-hidden=\"true\"><path class=\"line second\" d=\"M0 4H22\"/></svg>mean \xce\xa3 e</span></p>");
         hm_chart_course(o, r, HM_CHART_VARIATION);
+        hm_picture_made(o, r,
+                        "Of finished sequences: after t tokens, w = \xce\xa0 p(x)/o(x) and \xce\xa3 e so far, averaged; a "
+                        "sequence that has ended keeps its last value. Upper ends.",
+                        "5", -1, "course.points");
         hm_put(o, "<p class=\"note\">Estimates of bounds on the law of the first t tokens; what reaches 1 says "
                   "nothing and leaves the picture.</p></div>");
     }
@@ -161,6 +166,10 @@ static void put_curves(struct hm_output *o, const struct hm_report *r, bool e, b
         hm_put(o, "<div class=\"panel\"><h3>Regret as it accumulates</h3><p class=\"note\">Mean over sequences of the summed "
                   "regret of the first t tokens, in nats.</p>");
         hm_chart_course(o, r, HM_CHART_REGRET);
+        hm_picture_made(o, r,
+                        "Of finished sequences: the regrets of the first t tokens, summed, then averaged; a sequence that has "
+                        "ended keeps its last value. Upper ends.",
+                        "5", -1, "course.points");
         hm_put(o, "</div>");
     }
     hm_put(o, "</div>\n");

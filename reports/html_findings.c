@@ -1,6 +1,7 @@
 // The HTML section on findings: what two runs part at, what is wrong with what other engines logged (findings.h).
 #include "reports/html.h"
 #include "reports/number.h"
+#include "reports/picture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,8 +45,9 @@ static void put_place(struct hm_output *o, const struct hm_findings *f, size_t f
                       int64_t t)
 {
     hm_put(o, "<tr><th scope=\"row\">");
-    if (f->files > 1) {
-        hm_put_html(o, f->file[file].path);
+    if (f->files > 1) { // the last name of a path tells files apart; the table of files has the whole
+        const char *name = strrchr(f->file[file].path, '/');
+        hm_put_html(o, name ? name + 1 : f->file[file].path);
         hm_put(o, ": ");
     }
     if (id[0])
@@ -58,17 +60,17 @@ static void put_place(struct hm_output *o, const struct hm_findings *f, size_t f
     hm_put(o, "</th>");
 }
 
-static void put_side(struct hm_output *o, const char *name, const struct hm_fork_side_shown *s)
+static void put_side(struct hm_output *o, const struct hm_fork_side_shown *s)
 {
-    hm_putf(o, "<td class=\"left\">%s emits ", name);
+    hm_put(o, "<td class=\"left\">emits ");
     put_token(o, s->token, s->token_text);
     hm_put(o, "<br><span class=\"soft\">top 2: </span>");
     put_token(o, s->first, s->first_text);
     hm_put(o, ", ");
     put_token(o, s->second, s->second_text);
-    hm_put(o, "</td><td>");
+    hm_put(o, "<br><span class=\"soft\">gap</span> ");
     put_number(o, &s->gap);
-    hm_put(o, "</td><td>");
+    hm_put(o, ", <span class=\"soft\">radius</span> ");
     put_number(o, &s->radius);
     hm_put(o, "</td>");
 }
@@ -91,25 +93,24 @@ static void put_forks(struct hm_output *o, const struct hm_findings *f)
     hm_put(o, "</ul>\n");
     if (!all) return;
     hm_put(o, "<div class=\"scroll tall\"><table class=\"tight sortable\"><thead><tr><th>Where</th><th class=\"left\">class"
-              "</th><th>needs</th><th>noise there</th><th>level</th><th class=\"left\">A</th><th>gap</th><th>radius</th>"
-              "<th class=\"left\">B</th><th>gap</th><th>radius</th><th class=\"left\">why</th></tr></thead><tbody>\n");
+              "</th><th>needs</th><th>noise there</th><th>level</th><th class=\"left\">A</th><th class=\"left\">B</th></tr></thead><tbody>\n");
     for (size_t c = 0; c < HM_FORK_WORDS; c++)
         for (size_t i = 0; i < f->fork_listed[c]; i++) {
             const struct hm_fork_shown *k = &f->fork[c][i];
             put_place(o, f, k->file, k->id, k->prompt, k->t);
-            hm_putf(o, "<td class=\"left\"><span class=\"dot s%d\"></span>%s</td><td><b>", COLOUR[c],
+            hm_putf(o, "<td class=\"left brief\"><span class=\"dot s%d\"></span>%s<br><span class=\"soft\">", COLOUR[c],
                     hm_fork_word((enum hm_fork_word)c));
+            hm_put_html(o, k->why);
+            hm_put(o, "</span></td><td><b>");
             put_number(o, &k->needs);
             hm_put(o, "</b></td><td>");
             put_number(o, &k->noise);
             hm_put(o, "</td><td>");
             put_number(o, &k->level);
             hm_put(o, "</td>");
-            put_side(o, "A", &k->a);
-            put_side(o, "B", &k->b);
-            hm_put(o, "<td class=\"left wrap soft\">");
-            hm_put_html(o, k->why);
-            hm_put(o, "</td></tr>\n");
+            put_side(o, &k->a);
+            put_side(o, &k->b);
+            hm_put(o, "</tr>\n");
         }
     hm_put(o, "</tbody></table></div>\n");
     if (listed < all)
@@ -156,11 +157,11 @@ static void put_histogram(struct hm_output *o, const struct hm_noise_shown *n)
     for (size_t i = 0; i < bars; i++) {
         double height = (H - BOTTOM - 6) * sqrt((double)n->bin[from + i].count / (double)n->most); // so that few are seen
         if (!n->bin[from + i].count) continue;
-        hm_putf(o, "<rect class=\"fill\" x=\"%s\" ", hm_number_near(floor(10 * width * (double)i) / 10, 6).text);
-        hm_putf(o, "y=\"%s\" ", hm_number_near(floor(10 * (H - BOTTOM - height)) / 10, 6).text);
-        hm_putf(o, "width=\"%s\" ", hm_number_near(floor(10 * fmax(width - 1, 0.6)) / 10, 6).text);
-        hm_putf(o, "height=\"%s\"><title>from %s: %llu</title></rect>", hm_number_near(ceil(10 * height) / 10, 6).text,
-                hm_number_near(n->bin[from + i].edge, 3).text, (unsigned long long)n->bin[from + i].count);
+        hm_putf(o, "<rect class=\"fill\" x=\"%s\" y=\"%s\" ", hm_units_down(width * (double)i).text,
+                hm_units(H - BOTTOM - height).text);
+        hm_putf(o, "width=\"%s\" height=\"%s\"><title>from %s: %llu</title></rect>", hm_units(fmax(width - 1, 0.6)).text,
+                hm_units(height).text, hm_number_near(n->bin[from + i].edge, 3).text,
+                (unsigned long long)n->bin[from + i].count);
     }
     hm_putf(o,
             "\n<text class=\"muted\" x=\"0\" y=\"%d\">%s</text><text class=\"muted\" x=\"%d\" y=\"%d\" "
@@ -293,13 +294,13 @@ static void put_missing(struct hm_output *o, const struct hm_findings *f)
 static void put_files(struct hm_output *o, const struct hm_findings *f)
 {
     hm_put(o, "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>File</th><th class=\"left\">of</th><th>prompts</th>"
-              "<th>identical</th><th>shared prefix, median</th><th>tokens</th><th>lines</th><th class=\"left\">state</th></tr>"
+              "<th>identical</th><th>shared prefix</th><th>tokens</th><th>lines</th><th class=\"left\">state</th></tr>"
               "</thead><tbody>\n");
     for (size_t i = 0; i < f->files; i++) {
         const struct hm_findings_file *k = &f->file[i];
-        hm_put(o, "<tr><th scope=\"row\">");
+        hm_put(o, "<tr><th scope=\"row\" class=\"brief\">");
         hm_put_html(o, k->path);
-        hm_put(o, "</th><td class=\"left\">");
+        hm_put(o, "</th><td class=\"left brief\">");
         if (k->comparison) {
             hm_put_html(o, k->a);
             hm_put(o, " \xe2\x86\x94 ");

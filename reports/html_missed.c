@@ -48,12 +48,9 @@ static void put_step(struct hm_output *o, const struct hm_report *r, const struc
         hm_put(o, ": ");
     }
     hm_putf(o, "%zu</td>", m->line);
-    if (m->index < 0) {
-        hm_put(o, "<td class=\"left\">");
-        hm_html_inspect(o, r, m->log, m->sequence, m->t);
-        hm_put(o, "</td>");
-    }
-    hm_put(o, "</tr>\n");
+    hm_put(o, "<td class=\"left\">");
+    hm_html_inspect(o, r, m->log, m->index < 0 ? m->sequence : -1, m->index < 0 ? m->t : m->index, -1);
+    hm_put(o, "</td></tr>\n");
 }
 
 void hm_html_missed(struct hm_output *o, const struct hm_report *r)
@@ -76,9 +73,8 @@ void hm_html_missed(struct hm_output *o, const struct hm_report *r)
             hm_number_of(all, audit ? "row" : "step").text,
             shown < all ? " The first 40 of each kind are listed." : "");
     hm_putf(o, "<div class=\"scroll tall\"><table class=\"tight sortable\"><thead><tr><th>%s<th class=\"left\">why</th>"
-               "<th>k, m</th><th>draft \xe2\x89\xa4</th><th>limit \xe2\x89\xa5</th><th>line</th>%s</tr></thead><tbody>\n",
-            audit ? "row</th>" : "sequence, t</th><th class=\"left\">token</th>",
-            audit ? "" : "<th class=\"left\">look at it</th>");
+               "<th>k, m</th><th>draft \xe2\x89\xa4</th><th>limit \xe2\x89\xa5</th><th>line</th><th class=\"left\">look at it</th></tr></thead><tbody>\n",
+            audit ? "row</th>" : "sequence, t</th><th class=\"left\">token</th>");
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         for (size_t k = 0; k < r->missed_count[order[i]]; k++) put_step(o, r, &r->missed[order[i]][k]);
     hm_put(o, "</tbody></table></div>\n</section>\n");

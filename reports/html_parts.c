@@ -61,11 +61,16 @@ void hm_html_value(struct hm_output *o, const char *text, const char *of, const 
     hm_putf(o, "<span data-key=\"%s\"%s%s%s>%s</span>", key, of ? " data-of=\"" : "", of ? of : "", of ? "\"" : "", text);
 }
 
-void hm_html_inspect(struct hm_output *o, const struct hm_report *r, size_t log, int64_t sequence, int64_t t)
+void hm_html_inspect(struct hm_output *o, const struct hm_report *r, size_t log, int64_t sequence, int64_t t, int64_t to)
 {
     hm_put(o, "<code class=\"look\">hallmark inspect ");
     hm_html_shell_word(o, r->logs[log].path);
-    hm_putf(o, " --step %lld:%lld</code>", (long long)sequence, (long long)t);
+    if (sequence >= 0)
+        hm_putf(o, " --step %lld:%lld", (long long)sequence, (long long)t);
+    else
+        hm_putf(o, " --row %lld", (long long)t);
+    if (to > t) hm_putf(o, "-%lld", (long long)to);
+    hm_put(o, "</code>");
 }
 
 void hm_html_compare_command(struct hm_output *o, const struct hm_report *r)

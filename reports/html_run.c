@@ -1,4 +1,4 @@
-// The last HTML sections: what was run, as the headers say, and how every figure is computed.
+// The HTML section on what was run, as the headers say.
 #include "reports/html.h"
 #include "reports/number.h"
 
@@ -157,68 +157,4 @@ void hm_html_run(struct hm_output *o, const struct hm_report *r)
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (!ROWS[i].decoder || !hm_report_audit(r)) put_row(o, r, &ROWS[i]);
     hm_put(o, "</tbody></table></div>\n</section>\n");
-}
-
-static const struct {
-    const char *term, *meaning;
-    bool decoder; // nothing an audit has
-} HOW[] = {
-    {"Certified",
-     "One of KLf &lt; KLf*, KLr &lt; KLr*, TV &lt; TV*, where KLf is KL(p\xe2\x80\x96q), KLr is KL(q\xe2\x80\x96p) and "
-     "TV is total variation: then, whatever else is true of the draft q, at least one of its first m tokens is "
-     "accepted by the rule on the target\xe2\x80\x99s row p. The log\xe2\x80\x99s verdicts are counted as they stand.",
-     false},
-    {"Covered",
-     "At least one proposed token lies in A, the set of tokens the rule accepts. Certified implies covered; "
-     "the reverse does not hold.",
-     false},
-    {"No draft row",
-     "No distribution q of the draft belongs to this step: the token came from the prompt\xe2\x80\x99s last row, no "
-     "draft was made at its node, or the drafter has no distribution (n-gram proposes tokens, but only copies them). "
-     "What a draft would have to reach is known all the same; there is nothing to hold against it.",
-     false},
-    {"Vacuous", "Fewer than m tokens are rejected, so coverage cannot fail for any draft. Counted apart.", false},
-    {"Inapplicable",
-     "m is the number of the node\xe2\x80\x99s children, and these are not the draft\xe2\x80\x99s "
-     "first m tokens, so the claim does not speak of them. Counted apart.",
-     false},
-    {"Undecided", "Exact arithmetic with 4,096 bits did not settle the question. Counted apart, never as certified.",
-     false},
-    {"Bounds",
-     "Every real number in a log is an enclosure. What a draft must stay below is shown by its lower end, "
-     "rounded down; what a draft has is shown by its upper end, rounded up.",
-     false},
-    {"Quantiles",
-     "Values are counted in bins of 1/32 octave (at most 3.2 % wide); a quantile of a lower bound is the "
-     "lower edge of its bin, of an upper bound the upper edge. Least and largest are exact.",
-     false},
-    {"Acceptance",
-     "A round\xe2\x80\x99s accepted tokens are its steps with source <code>accepted</code>. Rounds cut "
-     "off by truncation are left out; rounds cut by the end of a sequence count as they are: only "
-     "emitted tokens are accepted tokens. Fully accepted are rounds whose emitted accepted path is as "
-     "deep as their tree. Expected accepted is what the log says of the round before such a cut.",
-     true},
-    {"Speculative sampling",
-     "Acceptance, standard acceptance, E<sub>N</sub> and e are the log\xe2\x80\x99s enclosures, summed with outward "
-     "rounding over the steps at which children were looked at. A budget charges the upper end of e wherever the "
-     "relaxation is in force, whatever happens there.",
-     true},
-    {"Stability radius",
-     "The largest noise in the logits that cannot change whether the rule accepts the token (lower bound).", false},
-    {"Regret",
-     "ln(p<sub>(1)</sub>/p<sub>token</sub>) at the certified temperature, summed with outward rounding; "
-     "logged only when acceptance is relaxed.",
-     true}};
-
-void hm_html_how(struct hm_output *o, const struct hm_report *r)
-{
-    hm_put(o, "<section id=\"how\"><h2>How every figure is computed</h2>\n<dl class=\"how\">");
-    for (size_t i = 0; i < sizeof HOW / sizeof *HOW; i++)
-        if (!HOW[i].decoder || !hm_report_audit(r)) hm_putf(o, "<dt>%s</dt><dd>%s</dd>\n", HOW[i].term, HOW[i].meaning);
-    hm_put(o, "<dt>To redo this page</dt><dd class=\"command\"><code>hallmark report");
-    for (size_t i = 0; i < r->log_count; i++) {
-        hm_put(o, " ");
-        hm_html_shell_word(o, r->logs[i].path);
-    }
-    hm_put(o, " -o report.html</code></dd></dl>\n</section>\n");
 }

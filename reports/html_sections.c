@@ -271,7 +271,7 @@ void hm_html_closest(struct hm_output *o, const struct hm_report *r)
                 hm_putf(o, "<td class=\"left\"><span class=\"dot s%u\"></span>%s</td>", c->status,
                         hm_html_status_text(c->status));
             hm_put(o, "<td class=\"left\">");
-            hm_html_inspect(o, r, c->log, c->sequence, c->t);
+            hm_html_inspect(o, r, c->log, c->sequence, c->t, -1);
             hm_put(o, "</td></tr>\n");
         }
         hm_put(o, "</tbody></table></div>\n");

@@ -41,18 +41,21 @@ static void put_token(struct hm_output *o, const struct hm_report *r, const stru
 static void put_older(struct hm_output *o, const struct hm_report *r, const struct hm_kept_sequence *s, size_t old)
 {
     hm_put(o, "<div class=\"older\"><table class=\"tight\"><thead><tr><th>Older tokens, t</th><th></th><th>certified</th>"
-              "<th>not</th><th>least noise to turn a step</th><th class=\"left\">look at that step</th></tr></thead><tbody>\n");
+              "<th>not</th><th>least noise to turn a step</th><th>at t</th><th class=\"left\">look at them</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < old; i++) {
         const struct hm_kept_block *b = &r->block[s->block + i];
         uint64_t status[HM_TOKEN_STATUSES], drafted = b->tokens - b->status[HM_TOKEN_NO_DRAFT];
         for (size_t k = 0; k < HM_TOKEN_STATUSES; k++) status[k] = b->status[k];
         hm_putf(o, "<tr><th scope=\"row\">%u\xe2\x80\x93%u</th><td>", b->t, b->t + b->tokens - 1);
         hm_html_stack(o, "stack thin", status);
-        hm_putf(o, "</td><td>%llu of %llu</td><td>%llu</td><td>%s</td><td class=\"left\">",
-                (unsigned long long)status[HM_TOKEN_CERTIFIED], (unsigned long long)drafted,
-                (unsigned long long)(drafted - status[HM_TOKEN_CERTIFIED]),
-                b->radius < INFINITY ? hm_number_down(b->radius, 3).text : "\xe2\x80\x93");
-        hm_html_inspect(o, r, s->log, s->sequence, b->radius < INFINITY ? b->closest : b->t);
+        hm_putf(o, "</td><td>%llu of %llu</td><td>%llu</td>", (unsigned long long)status[HM_TOKEN_CERTIFIED],
+                (unsigned long long)drafted, (unsigned long long)(drafted - status[HM_TOKEN_CERTIFIED]));
+        if (b->radius < INFINITY)
+            hm_putf(o, "<td>%s</td><td>%u</td>", hm_number_down(b->radius, 3).text, b->closest);
+        else
+            hm_put(o, "<td>\xe2\x80\x93</td><td>\xe2\x80\x93</td>");
+        hm_put(o, "<td class=\"left\">");
+        hm_html_inspect(o, r, s->log, s->sequence, b->t, (int64_t)b->t + b->tokens - 1);
         hm_put(o, "</td></tr>\n");
     }
     hm_put(o, "</tbody></table></div>\n");
@@ -99,9 +102,8 @@ static void put_sequence(struct hm_output *o, const struct hm_report *r, const s
             const struct hm_kept_block *b = &r->block[s->block + i];
             for (size_t k = 0; k < b->tokens; k++) put_token(o, r, b, k);
         }
-        hm_put(o, "</div><p class=\"look soft\">Any of them, t from ");
-        hm_putf(o, "%u to %llu: ", first->t, (unsigned long long)s->steps - 1);
-        hm_html_inspect(o, r, s->log, s->sequence, first->t);
+        hm_put(o, "</div><p class=\"look soft\">These tokens: ");
+        hm_html_inspect(o, r, s->log, s->sequence, first->t, (int64_t)s->steps - 1);
         hm_put(o, "</p>");
     }
     hm_put(o, "</details>\n");

@@ -1,6 +1,7 @@
 // The HTML section with draft trees of chosen rounds: nodes from left to right by depth, the accepted path on top.
 #include "reports/html.h"
 #include "reports/number.h"
+#include "reports/picture.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static void put_round(struct hm_output *o, const struct hm_report *r, const stru
         hm_putf(o, " Drawn: the accepted path and the draft\xe2\x80\x99s likeliest, %zu of %lld nodes.", k->count,
                 (long long)k->nodes);
     hm_put(o, " ");
-    hm_html_inspect(o, r, k->log, k->sequence, k->t);
+    hm_html_inspect(o, r, k->log, k->sequence, k->t, k->t + (int64_t)k->emitted - 1);
     hm_put(o, "</p>");
     put_tree(o, r, k);
     hm_put(o, "</div>\n");
@@ -161,5 +162,9 @@ void hm_html_trees(struct hm_output *o, const struct hm_report *r)
         hm_put(o, "<option value=\"-1\">all of these</option></select></p>\n");
     }
     for (size_t i = 0; i < n; i++) put_round(o, r, &shown[i], i);
+    hm_picture_made(o, r,
+                    "Rounds and steps of the log as they stand; of each number of accepted tokens the first round, "
+                    "\xe2\x80\x9ctypical\xe2\x80\x9d being the median number.",
+                    NULL, -1, "trees");
     hm_put(o, "</div>\n");
 }

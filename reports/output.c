@@ -19,7 +19,7 @@ struct hm_output {
     int failure;            // errno of the first failure
     FILE *unfolded;         // with hm_output_fold: file collects the text below, this is where it goes; else NULL
     char *text;
-    size_t text_size;
+    size_t text_size, most, written; // of what is folded: bytes allowed, bytes so far
     char **memory;          // with hm_output_open_memory: whose text it becomes
     size_t *memory_size;
 };
@@ -97,8 +97,9 @@ hm_status hm_output_open_memory(char **text, size_t *size, struct hm_output **ou
     return hm_fail(err, HM_MEMORY, "out of memory for a report");
 }
 
-hm_status hm_output_fold(struct hm_output *o, struct hm_error *err)
+hm_status hm_output_fold(struct hm_output *o, size_t most, struct hm_error *err)
 {
+    o->most = most;
     FILE *collects = open_memstream(&o->text, &o->text_size);
     if (!collects) return hm_fail(err, HM_MEMORY, "%s: out of memory", o->path);
     o->unfolded = o->file;
@@ -135,11 +136,19 @@ static const char *fold_at(const char *text, const char *end, size_t column)
     return column > FOLD_COLUMNS ? fold : NULL;
 }
 
+static const char CUT[] = "\n\n*Cut here: an issue takes no more. `--json` and `-o` have everything.*\n";
+
 static void put_folded(struct hm_output *o, const char *text, size_t size)
 {
     for (const char *end = text + size, *line; text < end; text = line) {
         const char *stop = memchr(text, '\n', (size_t)(end - text)), *fold;
         line = stop ? stop + 1 : end;
+        size_t needs = (size_t)(line - text), folds = needs / (FOLD_COLUMNS / 2) + 1; // a fold adds two bytes at most
+        if (o->written + needs + 2 * folds + sizeof CUT > o->most) {
+            hm_put(o, CUT);
+            return;
+        }
+        o->written += needs + 2 * folds;
         const char *next = *text == '>' ? "\n> " : "\n";
         bool prose = *text != '|' && *text != '#';
         for (size_t column = 0; prose && (fold = fold_at(text, stop ? stop : end, column)); text = fold + 1) {

@@ -17,8 +17,9 @@ struct hm_output;
 hm_status hm_output_open(const char *path, struct hm_output **out, struct hm_error *err);
 
 // From here to the end lines of Markdown prose are folded to 80 columns, where they have a space to fold at; tables and
-// headings stay as they are. HM_MEMORY.
-hm_status hm_output_fold(struct hm_output *output, struct hm_error *err);
+// headings stay as they are. At most `most` bytes are written: where there would be more, the text ends after a whole line
+// with a note that says so. most >= 200. HM_MEMORY.
+hm_status hm_output_fold(struct hm_output *output, size_t most, struct hm_error *err);
 
 // Text in memory instead of a file: hm_output_close hands it over, *text zero-terminated, the caller's to free (NULL when
 // it fails). HM_MEMORY.

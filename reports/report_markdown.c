@@ -1,7 +1,6 @@
 // The Markdown report: tables for an issue or a pull request, small enough to be read there.
-#include "reports/figures.h"
+#include "reports/markdown.h"
 #include "reports/number.h"
-#include "reports/output.h"
 #include "reports/report.h"
 
 #include <math.h>
@@ -30,7 +29,7 @@ static void put_certified(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "### Certified\n\n| rule | m | certified | by KLf | by KLr | by TV | covered | vacuous | inapplicable | "
               "undecided | no draft row |\n"
               "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
-    for (size_t i = 0; i < r->claim_count; i++) {
+    for (size_t i = 0; i < r->claim_count && i < HM_MARKDOWN_CLAIMS; i++) {
         const struct hm_claim_figures *f = &r->claims[i];
         uint64_t vacuous = f->status[HM_TOKEN_VACUOUS];
         hm_put(o, "| ");
@@ -45,6 +44,7 @@ static void put_certified(struct hm_output *o, const struct hm_report *r)
                 (unsigned long long)f->status[HM_TOKEN_VACUOUS], (unsigned long long)f->status[HM_TOKEN_INAPPLICABLE],
                 (unsigned long long)f->status[HM_TOKEN_UNDECIDED], (unsigned long long)f->status[HM_TOKEN_NO_DRAFT]);
     }
+    if (r->claim_count > HM_MARKDOWN_CLAIMS) hm_putf(o, "\nThe first %d of %zu claims.\n", HM_MARKDOWN_CLAIMS, r->claim_count);
     hm_put(o, "\nShares are of the steps with a draft row; a step is certified when at least one of the three "
               "distances lies below its limit. "
               "Vacuous, inapplicable and undecided steps are never counted as certified. KLf is KL(p,q), KLr is "
@@ -114,11 +114,13 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
             (unsigned long long)a->with_tree);
     if (hm_report_has_coverage(r)) put_coverage(o, r);
     if (!a->offered[1]) return;
-    hm_put(o, "| depth | offered | reached | share of rounds | given the depth before |\n|---:|---:|---:|---:|---:|\n");
+    hm_put(o, "| depth | offered | reached | of all rounds | of the depth before | of those offered | per node "
+              "|\n|---:|---:|---:|---:|---:|---:|---:|\n");
     for (size_t d = 1; d < HM_REPORT_DEPTHS && a->offered[d]; d++)
-        hm_putf(o, "| %zu | %llu | %llu | %s | %s |\n", d, (unsigned long long)a->offered[d],
+        hm_putf(o, "| %zu | %llu | %llu | %s | %s | %s | %s |\n", d, (unsigned long long)a->offered[d],
                 (unsigned long long)a->reach[d], hm_number_percent(a->reach[d], a->rounds).text,
-                hm_number_percent(a->reach[d], a->reach[d - 1]).text);
+                hm_number_percent(a->reach[d], a->reach[d - 1]).text, hm_number_percent(a->reach[d], a->offered[d]).text,
+                hm_number_ratio(a->reach[d], a->nodes[d], 3).text);
     hm_put(o, "\n");
 }
 
@@ -154,7 +156,8 @@ static void put_distances(struct hm_output *o, const struct hm_report *r)
                 "**%s:** regret ln(p(1)/p(token)) sums to at most %s nats over %s (mean at "
                 "most %s, largest at most %s); "
                 "%llu of %llu accepted tokens are not the row's first.\n\n",
-                r->speculative.standard.count ? "Regret, draws of the target included" : "Cost of relaxation",
+                r->speculative.standard.count || r->theory.fidelity.sequences ? "Regret, draws of the target included"
+                                                                                : "Cost of relaxation",
                 hm_number_up(r->regret.hi, 5).text, hm_number_of(r->regret.count, "token").text,
                 hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
                 hm_number_up(r->regret_most, 4).text, (unsigned long long)r->accepted_not_first,
@@ -206,7 +209,7 @@ static void put_decoder(struct hm_output *o, const struct hm_record_header *h)
 static void put_run(struct hm_output *o, const struct hm_report *r)
 {
     hm_put(o, "### What was run\n\nAs the log says, not proved.\n\n");
-    for (size_t i = 0; i < r->log_count; i++) {
+    for (size_t i = 0; i < r->log_count && i < HM_MARKDOWN_LOGS; i++) {
         const struct hm_report_log *log = &r->logs[i];
         const struct hm_record_header *h = &log->header;
         hm_put(o, "| log | ");
@@ -229,13 +232,19 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
     struct hm_output *o;
     hm_status rc = hm_output_open(path, &o, err);
     if (rc) return rc;
-    rc = hm_output_fold(o, err);
+    rc = hm_output_fold(o, HM_MARKDOWN_MOST, err);
     if (rc) {
         hm_output_abandon(o);
         return rc;
     }
     hm_put(o, "## hallmark report\n\n");
     put_warnings(o, r);
+    hm_markdown_answers(o, r);
+    if (!r->log_count) {
+        hm_markdown_findings(o, r);
+        hm_markdown_again(o, r);
+        return hm_output_close(o, err);
+    }
     bool audit = hm_report_audit(r);
     if (r->steps > r->rows || !audit)
         hm_putf(o, "%s in %s%s", hm_number_of(r->steps - r->rows, "token").text,
@@ -246,17 +255,21 @@ hm_status hm_report_write_markdown(const struct hm_report *r, const char *path, 
                       "writer's word.\n\n"
                     : "A report proves nothing; `hallmark verify LOG` proves numbers, rows and the walk. "
                       "Model names, prompt and text are the writer's word.\n\n");
+    hm_markdown_findings(o, r);
     if (hm_report_has_draft_rows(r))
         put_certified(o, r);
     else
         put_requirement(o, r);
+    hm_markdown_missed(o, r);
     if (!audit) put_acceptance(o, r);
     if (!audit) hm_markdown_speculative(o, r);
     put_distances(o, r);
     hm_markdown_requirement(o, r);
     hm_markdown_theory(o, r);
+    if (!audit && r->category_count > 1) hm_markdown_course(o, r);
     if (r->category_count > 1) put_groups(o, "By category", "category", r->categories, r->category_count);
-    if (r->log_count > 1) put_groups(o, "By log", "log", r->by_log, r->log_count);
+    if (r->log_count > 1) put_groups(o, "By log", "log", r->by_log, r->log_count < HM_MARKDOWN_LOGS ? r->log_count : HM_MARKDOWN_LOGS);
     put_run(o, r);
+    hm_markdown_again(o, r);
     return hm_output_close(o, err);
 }

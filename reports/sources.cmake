@@ -29,6 +29,7 @@ list(APPEND HALLMARK_SOURCES
   reports/html_claims.c
   reports/html_course.c
   reports/html_findings.c
+  reports/html_how.c
   reports/html_known.c
   reports/html_missed.c
   reports/html_navigation.c
@@ -51,6 +52,9 @@ list(APPEND HALLMARK_SOURCES
   reports/json_theory.c
   reports/json_trees.c
   reports/keep.c
+  reports/markdown_answers.c
+  reports/markdown_course.c
+  reports/markdown_findings.c
   reports/markdown_requirement.c
   reports/markdown_speculative.c
   reports/markdown_theory.c

@@ -1,6 +1,7 @@
 hallmark_test(log_reader)
 hallmark_test(log_reader_acceptance)
 hallmark_test(log_reader_further)
+hallmark_test(log_reader_skip)
 hallmark_test(report)
 hallmark_test(report_logs)
 hallmark_test(report_length)
@@ -9,3 +10,10 @@ hallmark_test(report_region)
 hallmark_test(report_requirement)
 hallmark_test(report_speculative)
 hallmark_test(report_theory)
+hallmark_test(report_course)
+hallmark_test(report_findings)
+hallmark_test(report_rounds)
+
+# Pages in a browser, where there is one.
+add_test(NAME report_page COMMAND ${CMAKE_SOURCE_DIR}/tests/report_page $<TARGET_FILE:hallmark_command>)
+set_tests_properties(report_page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)

@@ -210,7 +210,7 @@ static void text_is_inert(void **state)
 static void put_unfolded(struct hm_output *o, const char *text)
 {
     struct hm_error err;
-    assert_int_equal(hm_output_fold(o, &err), HM_OK);
+    assert_int_equal(hm_output_fold(o, 1 << 20, &err), HM_OK);
     hm_put(o, text);
 }
 
