@@ -46,28 +46,43 @@ static hm_status read_line(struct hm_log_reader *r, size_t *size, bool *whole, s
     return HM_OK;
 }
 
+// The next line that is not passed over; before it the round it may belong to.
+static hm_status next_line(struct hm_log_reader *r, struct hm_error *err)
+{
+    if (r->delivering) {
+        hm_log_swap_held(r);
+        return HM_OK;
+    }
+    while (true) {
+        hm_status rc = read_line(r, &r->line_size, &r->line_whole, err);
+        if (rc) return rc;
+        if (!hm_log_pass_over(r)) break;
+        r->line_number++;
+    }
+    if (r->held_size > 0) hm_log_swap_held(r);
+    return HM_OK;
+}
+
 // Parses the next line into *out, or leaves it NULL at the end of the file or at a line cut short.
 static hm_status next_json(struct hm_log_reader *r, cJSON **out, struct hm_error *err)
 {
-    size_t size;
-    bool whole;
     char where[64];
     *out = NULL;
-    hm_status rc = read_line(r, &size, &whole, err);
+    hm_status rc = next_line(r, err);
     if (rc) return rc;
-    if (!whole && size == 0) {
+    bool whole = r->line_whole || r->delivering;
+    if (!whole && r->line_size == 0) {
         r->state = HM_LOG_NO_END;
         return HM_OK;
     }
-    r->line_size = size;
-    snprintf(where, sizeof where, "line %zu", r->line_number + 1);
-    rc = hm_json_parse(where, r->line.data, size, out, err);
+    snprintf(where, sizeof where, "line %zu", r->delivering ? r->held_line : r->line_number + 1);
+    rc = hm_json_parse(where, r->line.data, r->line_size, out, err);
     if (rc && !whole) { // no part of a record is a record, so only a line that lost nothing but its newline parses
         r->state = HM_LOG_CUT_LINE;
         return HM_OK;
     }
     if (rc) return err ? hm_fail_prefix(err, r->path) : rc;
-    r->line_number++;
+    if (!r->delivering) r->line_number++;
     return HM_OK;
 }
 
@@ -75,7 +90,7 @@ static hm_status parse_record(struct hm_log_reader *r, const struct hm_place *pl
 {
     switch (kind) {
     case HM_RECORD_SEQUENCE: return hm_log_parse_sequence(r, place);
-    case HM_RECORD_ROUND: return hm_log_parse_round(r, place);
+    case HM_RECORD_ROUND: return r->delivering ? hm_log_parse_held(r, place) : hm_log_parse_round(r, place);
     case HM_RECORD_STEP:
     case HM_RECORD_NODE: return hm_log_parse_step(r, place, kind);
     case HM_RECORD_ROW: return hm_log_parse_row(r, place);
@@ -101,11 +116,13 @@ static hm_status next_record(struct hm_log_reader *r, struct hm_record *out, str
     bool ended = r->state == HM_LOG_COMPLETE;
     hm_status rc = next_json(r, &r->json, err);
     if (rc) return rc;
+    out->line = r->line_number;
     if (ended && r->state == HM_LOG_NO_END) { // the file ends right after its end record, as it should
         r->state = HM_LOG_COMPLETE;
         return HM_OK;
     }
-    const struct hm_place place = {.file = r->path, .line = r->line_number + (r->json == NULL), .err = err};
+    size_t line = r->delivering ? r->held_line : r->line_number + (r->json == NULL);
+    const struct hm_place place = {.file = r->path, .line = line, .err = err};
     if (ended) return hm_place_fail(&place, "kind", HM_FORMAT, "nothing after the end record", "another line");
     if (!r->json) return HM_OK;
     if (!cJSON_IsObject(r->json)) return hm_place_mismatch(&place, "record", "an object", r->json);
@@ -114,7 +131,7 @@ static hm_status next_record(struct hm_log_reader *r, struct hm_record *out, str
     if (!rc) rc = parse_record(r, &place, (enum hm_record_kind)kind);
     if (rc) return rc;
     out->kind = (enum hm_record_kind)kind;
-    out->line = r->line_number;
+    out->line = line;
     if (kind == HM_RECORD_SEQUENCE) out->sequence = &r->sequence_record;
     if (kind == HM_RECORD_ROUND) out->round = &r->round_record;
     if (kind == HM_RECORD_STEP || kind == HM_RECORD_NODE || kind == HM_RECORD_ROW) out->step = &r->step_record;
@@ -175,7 +192,7 @@ void hm_log_reader_close(struct hm_log_reader *r)
     if (r->file && r->file != stdin) fclose(r->file);
     cJSON_Delete(r->header_json);
     cJSON_Delete(r->json);
-    struct hm_reused *arrays[] = {&r->line, &r->prompt, &r->parent, &r->token, &r->depth, &r->logq, &r->top, &r->claims};
+    struct hm_reused *arrays[] = {&r->line, &r->held, &r->prompt, &r->parent, &r->token, &r->depth, &r->logq, &r->top, &r->claims};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]->data);
     free(r->path);
     free(r);

@@ -28,6 +28,13 @@ struct hm_log_reader {
     struct hm_reused line;       // the bytes of the current line
     size_t line_size;
     size_t line_number;
+    bool line_whole;             // it ends with a newline
+
+    // Lines that are passed over (log_reader_skip.c).
+    int64_t until_sequence, until_t; // the first step that is not; 0, 0: none is
+    struct hm_reused held;       // the bytes of the last round passed over; while it is delivered, of the line after it
+    size_t held_size, held_line; // size 0: nothing is held
+    bool delivering;             // the current record is the held round: the next one is in `held`
     cJSON *header_json, *json;   // of line 1, and of the current line
     struct hm_record_header header;
     enum hm_log_state state;
@@ -57,6 +64,12 @@ hm_status hm_log_parse_round(struct hm_log_reader *r, const struct hm_place *pla
 hm_status hm_log_parse_step(struct hm_log_reader *r, const struct hm_place *place, enum hm_record_kind kind);
 hm_status hm_log_parse_row(struct hm_log_reader *r, const struct hm_place *place);
 hm_status hm_log_parse_end(struct hm_log_reader *r, const struct hm_place *place);
+
+// Is the current line one to pass over?  Then its place is taken note of, and a round's bytes are held.
+bool hm_log_pass_over(struct hm_log_reader *r);
+// Makes the held round the current line, and back.
+void hm_log_swap_held(struct hm_log_reader *r);
+hm_status hm_log_parse_held(struct hm_log_reader *r, const struct hm_place *place);
 
 // Parts of a step. has_token: the claims decide about a token.
 hm_status hm_log_parse_logit(const struct hm_place *place, const char *key, const cJSON *pair, int64_t vocab,

@@ -47,6 +47,25 @@ static bool is_past_all(const struct finder *f)
     return true;
 }
 
+// Lets the reader pass over what is not wanted; not over a few steps before, which may be of the same round.
+static void pass_over(struct finder *f)
+{
+    enum { BEFORE = 64 };
+    const struct hm_inspect_options *o = f->options;
+    int64_t sequence = INT64_MAX, t = 0;
+    for (size_t i = 0; i < o->ranges; i++) {
+        const struct hm_inspect_range *r = &o->range[i];
+        bool here = r->sequence == f->sequence;
+        if (r->sequence < f->sequence || (here && r->last <= f->last)) continue;
+        int64_t first = here && r->first <= f->last ? f->last + 1 : r->first;
+        if (r->sequence > sequence || (r->sequence == sequence && first >= t)) continue;
+        sequence = r->sequence;
+        t = first;
+    }
+    bool none = f->tree_wanted || sequence == INT64_MAX;
+    hm_log_reader_pass_until(f->reader, none ? 0 : sequence, none || t < BEFORE ? 0 : t - BEFORE);
+}
+
 static const char *how_it_ends(const struct finder *f)
 {
     enum hm_log_state state = hm_log_reader_state(f->reader);
@@ -158,6 +177,7 @@ static hm_status read(struct finder *f, struct hm_error *err)
     struct hm_record record = {.kind = HM_RECORD_SEQUENCE};
     hm_status rc = HM_OK;
     while (!rc && record.kind != HM_RECORD_NONE && !(is_past_all(f) && (f->options->json || !f->tree_wanted))) {
+        pass_over(f);
         rc = hm_log_reader_next(f->reader, &record, err);
         if (!rc) rc = take_record(f, &record, err);
     }

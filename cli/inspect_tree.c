@@ -55,6 +55,7 @@ hm_status hm_inspect_tree_take(struct hm_inspect_tree *t, const struct hm_record
 
 void hm_inspect_tree_mark(struct hm_inspect_tree *t, const struct hm_record_step *step)
 {
+    for (int64_t i = step->node; i > 0 && (size_t)i < t->nodes; i = t->parent[i]) t->accepted[i] = true; // the walk came this way
     if (step->child < 0 || (size_t)step->child >= t->nodes) return;
     t->accepted[step->child] = true;
     free(t->text[step->child]);
