@@ -1,13 +1,14 @@
 // hallmark merge: what one process would have printed, from the parts that several wrote (docs/scale.md).
 #include "cli/command.h"
 #include "cli/parts.h"
+#include "cli/audit_result.h"
 #include "cli/verify_summary.h"
 
 #include <stdio.h>
 #include <string.h>
 
 // Commands that have parts.
-static const struct hm_parts_summary *const summaries[] = {&hm_verify_summary};
+static const struct hm_parts_summary *const summaries[] = {&hm_audit_summary, &hm_verify_summary};
 
 static void usage(FILE *to)
 {
