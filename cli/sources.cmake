@@ -22,6 +22,7 @@ add_executable(hallmark_command
   cli/compare_rescore.c
   cli/compare_side.c
   cli/compare_spool.c
+  cli/compare_store.c
   cli/compare_text.c
   cli/compare_walk.c
   cli/compare_words.c

@@ -103,7 +103,7 @@ static void write_vllm(const char *name, float (*rows)[VOCAB], size_t length, si
             fprintf(f, "%s{", t ? "," : "");
             for (size_t i = 0; i < listed; i++)
                 fprintf(f, "%s\"%d\":{\"logprob\":%.9g,\"rank\":%zu,\"decoded_token\":\"w%d\"}", i ? "," : "",
-                        (int)(order[i] - row),                         (double)*order[i] - *order[0] - log(sum), i + 1, (int)(order[i] - row));
+                        (int)(order[i] - row), (double)*order[i] - *order[0] - log(sum), i + 1, (int)(order[i] - row));
             fprintf(f, "}");
         }
         fprintf(f, "]}]}\n");
