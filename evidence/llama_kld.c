@@ -124,15 +124,16 @@ static bool read_row(struct kld *k, const uint8_t *row)
     memcpy(&lowest, row + sizeof scale, sizeof lowest);
     if (!(scale >= 0 && isfinite(scale)) || !isfinite(lowest)) return false;
     // Below 2^-100 the writer's 1/scale may overflow, and a code says nothing; the whole range is far below u.
-    double range = 65536 * (double)scale, step = scale < 0x1p-100f ? range : scale / 2.0;
-    // Two roundings of doubles in each end below are covered by the last term. 4.11 and 1.01: u's own second order.
-    double slack = step + 0x1p-24 * (4.11 * range + 1.01 * fabs((double)lowest)) + 0x1p-50 * (range + fabs((double)lowest));
+    double range = 65536 * (double)scale, step = scale < 0x1p-100f ? range : scale / 2.0, size = fabs((double)lowest);
+    // 4.11 and 1.01: u's own second order. The last term covers the roundings of doubles here and in the ends below.
+    double slack = step + 0x1p-24 * (4.11 * range + 1.01 * size) + 0x1p-48 * (range + size);
+    double allowance = k->allowance * (1 + 0x1p-48), eighth = allowance / 8; // hm_decimal_widen, for all entries in one pass
     for (size_t i = 0; i < k->vocab; i++) {
         uint16_t code;
         memcpy(&code, row + ROW_HEADER + 2 * i, sizeof code);
         double value = (double)scale * code + lowest; // the product is exact
-        struct hm_ival v = {code ? value - slack : -INFINITY, value + slack};
-        k->entry[i].value = hm_decimal_widen(v, k->allowance);
+        double wide = slack + allowance + eighth * (fabs(value) + slack);
+        k->entry[i].value = (struct hm_ival){code ? value - wide : -INFINITY, value + wide};
     }
     return true;
 }
