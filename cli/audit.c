@@ -58,16 +58,15 @@ static cJSON *finding_json(const struct hm_audit_run *run, const struct hm_findi
     return object;
 }
 
-// Text of at most 79 columns, indented behind the first word's column.
-static void print_folded(FILE *to, const char *text)
+void hm_audit_print_folded(FILE *to, int indent, const char *text)
 {
-    enum { INDENT = 11, WIDTH = 79 };
+    size_t room = (size_t)(79 - indent);
     while (*text) {
         size_t n = strlen(text), cut = n;
-        if (n > WIDTH - INDENT)
-            for (cut = WIDTH - INDENT; cut > 0 && text[cut] != ' ';) cut--;
-        if (cut == 0) cut = WIDTH - INDENT < n ? WIDTH - INDENT : n;
-        fprintf(to, "%*s%.*s\n", INDENT, "", (int)cut, text);
+        if (n > room)
+            for (cut = room; cut > 0 && text[cut] != ' ';) cut--;
+        if (cut == 0) cut = room < n ? room : n;
+        fprintf(to, "%*s%.*s\n", indent, "", (int)cut, text);
         text += cut + (text[cut] == ' ');
     }
 }
@@ -87,8 +86,8 @@ static void print_finding_text(FILE *to, const struct hm_finding *f, bool of_dra
     }
     fprintf(to, "%s:\n", head);
     snprintf(line, sizeof line, "at %s:", f->where);
-    if (f->where[0]) print_folded(to, line);
-    print_folded(to, f->what);
+    if (f->where[0]) hm_audit_print_folded(to, 11, line);
+    hm_audit_print_folded(to, 11, f->what);
 }
 
 hm_status hm_audit_print_finding(struct hm_audit_run *run, const struct hm_finding *f, const char *side,
@@ -146,7 +145,8 @@ static hm_status audit_one(struct hm_audit_options *o, struct hm_parts_run *part
     hm_status rc = audit_input(&run, &wrong);
     if (rc && rc != HM_MEMORY && o->input_count > 1) {
         fprintf(stderr, "hallmark: %s\n", wrong.message);
-        if (!o->json) fprintf(run.to, "unreadable %s\n", wrong.message);
+        if (!o->json) fputs("unreadable\n", run.to);
+        if (!o->json) hm_audit_print_folded(run.to, 11, wrong.message);
         run.result = (struct hm_audit_result){.exit = HM_EXIT_USAGE};
     } else if (rc) {
         *err = wrong;

@@ -249,8 +249,8 @@ static void print_missing(const struct audit *a)
         if (!a->missing[i]) continue;
         if (!any) fputs("\nNot enough evidence\n", a->run->to);
         any = true;
-        fprintf(a->run->to, "  %-34s at %" PRIu64 " token%s\n      %s\n", names[i], a->missing[i], plural(a->missing[i]),
-                hm_format_flag(hm_source_format(a->source), (enum hm_missing)i));
+        fprintf(a->run->to, "  %-34s at %" PRIu64 " token%s\n", names[i], a->missing[i], plural(a->missing[i]));
+        hm_audit_print_folded(a->run->to, 6, hm_format_flag(hm_source_format(a->source), (enum hm_missing)i));
     }
 }
 
