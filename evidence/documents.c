@@ -39,7 +39,8 @@ hm_status hm_documents_open(struct hm_documents *out, const char *path, const st
     skip_space(out);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0] && !out->streamed; i++)
         out->streamed = begins_with(out, out->at, fields[i]);
-    if (out->streamed || out->at == out->size || out->text[out->at] == '{' || out->text[out->at] == '[') return HM_OK;
+    if (out->at == out->size) return hm_fail(err, HM_FORMAT, "%s: expected JSON or server-sent events, found an empty file", path);
+    if (out->streamed || out->text[out->at] == '{' || out->text[out->at] == '[') return HM_OK;
     char found[16];
     describe(out, found, sizeof found);
     return hm_fail(err, HM_FORMAT, "%s: expected JSON or server-sent events, found %s", path, found);

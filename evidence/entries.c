@@ -81,12 +81,11 @@ int32_t hm_entries_id(struct hm_entries *e, struct hm_json_text id)
     int64_t value;
     bool told = hm_json_text_kind(id) == HM_JSON_NUMBER;
     if (!told) return -1;
-    if (hm_json_text_integer(id, &value) && value >= 0 && value <= INT32_MAX &&
-        (e->options->vocab == 0 || (uint64_t)value < e->options->vocab))
-        return (int32_t)value;
-    if (!e->bad_id) snprintf(e->bad, sizeof e->bad, "%.*s", (int)(id.end - id.at < 40 ? id.end - id.at : 40), id.at);
-    e->bad_id = true;
-    return -1;
+    bool is_id = hm_json_text_integer(id, &value) && value >= 0 && value <= INT32_MAX;
+    bool in_range = is_id && (e->options->vocab == 0 || (uint64_t)value < e->options->vocab);
+    if (!in_range && !e->bad_id) snprintf(e->bad, sizeof e->bad, "%.*s", (int)(id.end - id.at < 40 ? id.end - id.at : 40), id.at);
+    e->bad_id = e->bad_id || !in_range;
+    return is_id ? (int32_t)value : -1;
 }
 
 struct hm_name hm_entries_name(struct hm_entries *e, struct hm_json_text id, struct hm_json_text text, struct hm_json_text bytes)

@@ -62,7 +62,7 @@ hm_status hm_entries_begin(struct hm_entries *entries, size_t bytes, struct hm_e
 struct hm_name hm_entries_name(struct hm_entries *entries, struct hm_json_text id, struct hm_json_text text,
                                struct hm_json_text bytes);
 
-// An id that is a number of the vocabulary, or -1: then, unless it is no number at all, the row gets a finding ID_RANGE.
+// A token's id, or -1. A number that is none of the vocabulary's ids gives the row a finding ID_RANGE.
 int32_t hm_entries_id(struct hm_entries *entries, struct hm_json_text id);
 
 // A listed token. value: a number, or a string or null that stands for one; HM_FORMAT, without place, for anything else.

@@ -251,7 +251,7 @@ static enum hm_missing missing(const struct hm_entries *e, size_t ranked, bool l
 static void fill_row(struct hm_entries *e, struct hm_source_token *token, size_t ranked, size_t emitted)
 {
     // In a processed row -9999 is a token that was filtered out, and so are all that are not listed.
-    bool filtered = e->options->processed && e->sentinels > 0 && ranked > 0;
+    bool filtered = e->options->processed && e->sentinels > 0 && ranked > 0 && !e->note[e->count - 1].sentinel;
     token->has_row = e->count > 0 && !e->not_a_number;
     token->row = (struct hm_evidence){
         .unit = HM_UNIT_LOG_PROBABILITY,

@@ -53,7 +53,7 @@ void hm_events_token_finding(struct hm_events *events, enum hm_finding_kind kind
 
 void hm_track_begin(struct hm_track *track, uint32_t number, const char *where)
 {
-    *track = (struct hm_track){.number = number, .drafted = -1, .accepted = -1};
+    *track = (struct hm_track){.number = number, .drafted = -1, .accepted = -1, .predicted = -1};
     snprintf(track->where, sizeof track->where, "%s", where);
 }
 
@@ -64,6 +64,7 @@ void hm_track_token(struct hm_track *track, struct hm_events *events)
     token->where = events->where;
     if (!token->of_prompt) {
         token->t = track->tokens++;
+        track->listed = track->listed || token->has_row || token->missing == HM_MISSING_MEASURED;
         if (token->has_row) track->with++;
         else if (track->without++ == 0) track->first_without = token->t;
     }
@@ -77,9 +78,9 @@ static void end_counters(const struct hm_track *track, struct hm_events *events)
     if (drafted < -1 || accepted < -1 || (drafted >= 0 && accepted > drafted))
         hm_events_finding(events, HM_FINDING_COUNTERS, track->number, -1, track->where,
                           "%" PRId64 " tokens were drafted and %" PRId64 " of them accepted", drafted, accepted);
-    else if (accepted > (int64_t)track->tokens && track->tokens > 0)
+    else if (track->predicted >= 0 && accepted > track->predicted)
         hm_events_finding(events, HM_FINDING_COUNTERS, track->number, -1, track->where,
-                          "%" PRId64 " drafted tokens were accepted, but only %" PRIu32 " tokens emitted", accepted, track->tokens);
+                          "%" PRId64 " drafted tokens were accepted, but only %" PRId64 " emitted", accepted, track->predicted);
     if (drafted > 0)
         hm_events_finding(events, HM_FINDING_SPECULATION, track->number, -1, track->where,
                           "%" PRId64 " tokens were drafted; log-probabilities logged while speculation runs may be wrong or missing",
@@ -100,6 +101,6 @@ void hm_track_end(const struct hm_track *track, struct hm_events *events)
                           track->joined);
     if (track->sentinels > 0)
         hm_events_finding(events, HM_FINDING_SENTINEL, track->number, -1, track->sentinel,
-                          "%" PRIu64 " log-probabilities stand for no value and are left out, the first here", track->sentinels);
+                          "%" PRIu64 " log-probabilities stand for no value, the first here", track->sentinels);
     end_counters(track, events);
 }

@@ -38,7 +38,10 @@ struct hm_track {
     uint64_t sentinels;             // entries that are -9999
     uint64_t joined;                // tokens whose entry has the text of those before them, which have none
     bool aligned;                   // t is known all the same
+    bool miscounted;                // it was said that the engine counted more than it listed
+    bool listed;                    // tokens are listed one by one: one has a row, or is known not to have been measured
     int64_t drafted, accepted;      // the engine's counters, -1: absent
+    int64_t predicted;              // tokens that it counted, likewise
     char where[HM_FINDING_WHERE];   // place of the sequence
     char sentinel[HM_FINDING_WHERE];// place of the first sentinel
 };

@@ -105,12 +105,13 @@ static void count_hidden(struct hm_responses *r, size_t shown)
     struct server *s = r->state;
     struct hm_track *track = hm_responses_track(r);
     int64_t predicted = integer(r->member[HM_CHOICE_PREDICTED], -1), hidden = predicted - (int64_t)track->tokens - (int64_t)shown;
-    if (hidden <= 0) return;
+    if (hidden <= 0 || track->miscounted) return;
     if (!r->whole && hidden <= HIDDEN_MOST) {
         s->hidden = (uint64_t)hidden;
         track->aligned = true;
         return;
     }
+    track->miscounted = true;
     hm_responses_place(r, "", 0);
     hm_events_finding(&r->events, HM_FINDING_LENGTH, track->number, -1, r->events.where,
                       "%" PRId64 " tokens were predicted, %" PRId64 " are listed", predicted, predicted - hidden);
@@ -173,7 +174,7 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
     bool here = s->item.at && s->first[s->index] == s->place && s->last[s->index] == s->place;
     size_t place = s->place++;
     if (here) return listed_token(r, id, err);
-    enum hm_missing missing = s->laid || hm_responses_track(r)->with > 0 ? HM_MISSING_MEASURED : HM_MISSING_LOGPROBS;
+    enum hm_missing missing = s->laid || hm_responses_track(r)->listed ? HM_MISSING_MEASURED : HM_MISSING_LOGPROBS;
     hm_responses_place(r, "tokens", place);
     return hm_responses_bare_token(r, id, none, missing, err);
 }

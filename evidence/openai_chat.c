@@ -43,7 +43,7 @@ static hm_status begin(struct hm_responses *r, struct hm_error *err)
     if (kind != HM_JSON_NONE && kind != HM_JSON_NULL && kind != HM_JSON_OBJECT)
         return hm_document_expected(&r->documents, &r->document, "choices[].logprobs", "an object", logprobs, err);
     for (int i = 0; i < LISTS; i++) {
-        hm_status rc = hm_responses_array(r, list_name[i], hm_json_text_find(logprobs, list_name[i]), &c->list[i], err);
+        hm_status rc = hm_responses_array(r, place_name[i], hm_json_text_find(logprobs, list_name[i]), &c->list[i], err);
         if (rc) return rc;
         listed += hm_json_text_count(c->list[i]);
     }

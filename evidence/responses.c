@@ -106,6 +106,7 @@ static void read_counters(const struct hm_responses *r, struct hm_track *track)
     struct hm_json_text timings = r->response[HM_RESPONSE_TIMINGS];
     read_counter(timings, "draft_n", &track->drafted);
     read_counter(timings, "draft_n_accepted", &track->accepted);
+    read_counter(timings, "predicted_n", &track->predicted);
 }
 
 static hm_status begin_sequence(struct hm_responses *r, int64_t index, struct hm_error *err)
@@ -194,8 +195,9 @@ static hm_status begin_choice(struct hm_responses *r, struct hm_error *err)
         return hm_document_expected(&r->documents, &r->document, "choices", "objects", r->choice, err);
     hm_json_text_find_all(r->choice, keys, HM_CHOICE_MEMBERS, r->member);
     hm_json_text_integer(r->member[HM_CHOICE_INDEX], &index);
-    r->whole = !is_chunk(r);
-    r->current = r->whole ? r->count : find_open(r, index);
+    bool chunk = is_chunk(r), named = response_id(r).at || !r->format->has_choices; // the last chunk may look whole
+    r->current = chunk || named ? find_open(r, index) : r->count;
+    r->whole = r->current == r->count && !chunk;
     hm_status rc = HM_OK;
     r->prompt_at = (struct hm_json_text){0};
     if (r->current == r->count) rc = begin_sequence(r, index, err);
@@ -233,7 +235,7 @@ static void compare_usage(struct hm_responses *r, const struct hm_track *track)
     read_counter(usage, "completion_tokens", &counted);
     read_counter(hm_json_text_find(usage, "completion_tokens_details"), "reasoning_tokens", &thought);
     bool only = r->number == 0 && !hm_json_text_next(r->response[HM_RESPONSE_CHOICES], r->choice, NULL).at;
-    if (!r->format->has_choices || !only || track->with == 0 || counted - thought <= track->tokens) return;
+    if (!r->format->has_choices || !only || !track->listed || counted - thought <= track->tokens) return;
     hm_events_finding(&r->events, HM_FINDING_LENGTH, track->number, -1, track->where,
                       "usage tells %" PRId64 " tokens, %" PRIu32 " are listed", counted - thought, track->tokens);
 }
