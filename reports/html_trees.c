@@ -37,17 +37,27 @@ struct place {
     bool drawn;
 };
 
-// The target's token comes last below the node whose row gave it; target: its row.
+// The target's token comes last below the node whose row gave it, unless a child there has it; target: its row.
+static bool continued(const struct hm_kept_round *k, size_t i)
+{
+    int32_t from = k->node[i].parent;
+    return k->has_continuation && from >= 0 && k->node[from].node == k->leaves_from && k->node[i].token == k->continuation &&
+           k->node[i].part != HM_NODE_ACCEPTED;
+}
+
 static int place_node(const struct hm_kept_round *k, size_t node, int row, struct place *places, int *target)
 {
     int next = row;
+    bool given = k->has_continuation && k->node[node].node == k->leaves_from;
     places[node] = (struct place){row, true};
     if (k->node[node].depth >= DEEPEST) return row + 1;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = node + 1; i < k->count; i++)
-            if (k->node[i].parent == (int32_t)node && (k->node[i].part == HM_NODE_ACCEPTED) == (pass == 0))
+            if (k->node[i].parent == (int32_t)node && (k->node[i].part == HM_NODE_ACCEPTED) == (pass == 0)) {
                 next = place_node(k, i, next, places, target);
-    if (k->has_continuation && k->node[node].node == k->leaves_from) *target = next++;
+                given = given && !continued(k, i);
+            }
+    if (given) *target = next++;
     return next > row ? next : row + 1;
 }
 
@@ -74,11 +84,11 @@ static const char *const PARTS[] = {"root, the newest token", "verified, not acc
 static void put_tree(struct hm_output *o, const struct hm_report *r, const struct hm_kept_round *k)
 {
     struct place places[HM_ROUNDS_NODES] = {{0, false}};
-    int row = 0, rows = place_node(k, 0, 0, places, &row), deepest = 0, leaves = -1;
+    int row = -1, rows = place_node(k, 0, 0, places, &row), deepest = 0, leaves = -1;
     for (size_t i = 0; i < k->count; i++) {
         if (places[i].drawn && k->node[i].depth > deepest) deepest = k->node[i].depth;
         bool drawn = places[i].drawn && k->node[i].depth < DEEPEST;
-        if (k->has_continuation && drawn && k->node[i].node == k->leaves_from) leaves = (int)i;
+        if (row >= 0 && drawn && k->node[i].node == k->leaves_from) leaves = (int)i;
     }
     int depth = leaves >= 0 ? k->node[leaves].depth + 1 : 0;
     if (depth > deepest) deepest = depth;
@@ -90,17 +100,19 @@ static void put_tree(struct hm_output *o, const struct hm_report *r, const struc
     for (int pass = 0; pass < 2; pass++) // the accepted path over the others
         for (size_t i = 1; i < k->count; i++)
             if (places[i].drawn && (k->node[i].part == HM_NODE_ACCEPTED) == (pass == 1))
-                put_edge(o, k->node[i].depth, places[k->node[i].parent].row, places[i].row, CLASSES[k->node[i].part]);
+                put_edge(o, k->node[i].depth, places[k->node[i].parent].row, places[i].row,
+                         continued(k, i) ? "target" : CLASSES[k->node[i].part]);
     if (leaves >= 0) put_edge(o, depth, places[leaves].row, row, "target");
     hm_put(o, "\n");
     for (size_t i = 0; i < k->count; i++) {
         const struct hm_kept_node *n = &k->node[i];
         if (!places[i].drawn) continue;
         hm_putf(o, "<g><title>node %d, token %lld, depth %d: %s", n->node, (long long)n->token, n->depth, PARTS[n->part]);
+        if (continued(k, i)) hm_put(o, ", and the target\xe2\x80\x99s own token, which ends the round");
         if (i && n->logq > -INFINITY)
             hm_putf(o, "; q = %s given its parent, as the log says", hm_number_near(exp(n->logq), 3).text);
         hm_put(o, "</title>");
-        put_box(o, r, n->depth, places[i].row, CLASSES[n->part], n->token);
+        put_box(o, r, n->depth, places[i].row, continued(k, i) ? "target" : CLASSES[n->part], n->token);
         hm_put(o, "</g>\n");
     }
     if (leaves >= 0) {
