@@ -5,6 +5,7 @@ list(APPEND HALLMARK_SOURCES
   base/histogram.c
   base/json.c
   base/json_text.c
+  base/json_text_check.c
   base/memory.c
   base/rational.c
   base/sha256.c)
