@@ -117,6 +117,7 @@ static hm_status next_record(struct hm_log_reader *r, struct hm_record *out, str
     hm_status rc = next_json(r, &r->json, err);
     if (rc) return rc;
     out->line = r->line_number;
+    out->before = r->header.audit ? r->index : r->t;
     if (ended && r->state == HM_LOG_NO_END) { // the file ends right after its end record, as it should
         r->state = HM_LOG_COMPLETE;
         return HM_OK;

@@ -186,6 +186,7 @@ enum hm_record_kind {
 struct hm_record {
     enum hm_record_kind kind;
     size_t line; // from 1
+    int64_t before; // t of the last step of the sequence before it, or index of the last row; -1: none. Also if passed over
     const struct hm_record_sequence *sequence;
     const struct hm_record_round *round;
     const struct hm_record_step *step; // STEP, NODE and ROW

@@ -28,7 +28,6 @@ static bool wants(struct finder *f, int64_t sequence, int64_t number)
     bool wanted = false;
     for (size_t i = 0; i < o->ranges; i++) {
         if (o->range[i].sequence != sequence) continue;
-        f->reached[i] = number;
         if (number < o->range[i].first || number > o->range[i].last) continue;
         f->found[i]++;
         wanted = true;
@@ -142,12 +141,20 @@ static hm_status begin_round(struct finder *f, const struct hm_record *record, s
     return f->round_line ? HM_OK : hm_fail(err, HM_MEMORY, "%s: out of memory", f->options->path);
 }
 
+// How far the sequence goes, records that were passed over included.
+static void reach(struct finder *f, int64_t number)
+{
+    if (number > f->last) f->last = number;
+    for (size_t i = 0; i < f->options->ranges; i++)
+        if (f->options->range[i].sequence == f->sequence && number > f->reached[i]) f->reached[i] = number;
+}
+
 static void take_step(struct finder *f, const struct hm_record *record)
 {
     const struct hm_record_step *s = record->step;
     bool row = record->kind == HM_RECORD_ROW;
     f->sequence = s->sequence;
-    f->last = row ? s->index : s->t;
+    reach(f, row ? s->index : s->t);
     if (f->in_round && !f->options->json) hm_inspect_tree_mark(&f->tree, s);
     if (!wants(f, f->sequence, f->last)) return;
     if (f->options->json) {
@@ -163,6 +170,7 @@ static void take_step(struct finder *f, const struct hm_record *record)
 static hm_status take_record(struct finder *f, const struct hm_record *record, struct hm_error *err)
 {
     hm_status rc = HM_OK;
+    reach(f, record->before);
     if (record->kind != HM_RECORD_STEP && record->kind != HM_RECORD_NODE) rc = end_round(f, err);
     if (rc) return rc;
     if (record->kind == HM_RECORD_ROUND) return begin_round(f, record, err);
@@ -172,7 +180,7 @@ static hm_status take_record(struct finder *f, const struct hm_record *record, s
 }
 
 // Until the last record that is wanted, and for the tree until the end of its round.
-static hm_status read(struct finder *f, struct hm_error *err)
+static hm_status read_records(struct finder *f, struct hm_error *err)
 {
     struct hm_record record = {.kind = HM_RECORD_SEQUENCE};
     hm_status rc = HM_OK;
@@ -202,7 +210,7 @@ hm_status hm_inspect_find(const struct hm_inspect_options *o, struct hm_error *e
     f.reached = f.found ? f.found + o->ranges : NULL;
     for (size_t i = 0; f.found && i < o->ranges; i++) f.reached[i] = -1;
     rc = f.found ? check_kind(&f, err) : hm_fail(err, HM_MEMORY, "%s: out of memory", o->path);
-    if (!rc) rc = read(&f, err);
+    if (!rc) rc = read_records(&f, err);
     hm_inspect_tree_clear(&f.tree);
     free(f.round_line);
     free(f.found);

@@ -23,8 +23,11 @@ static char *make_text(const char *format, va_list arguments)
 {
     char *text;
     if (vasprintf(&text, format, arguments) < 0) return NULL;
-    for (char *c = text; *c; c++)
-        if (is_control(c)) *c = '?';
+    for (char *c = text; *c; c++) {
+        if (!is_control(c)) continue;
+        if ((unsigned char)*c == 0xc2) *c++ = '?';
+        *c = '?';
+    }
     return text;
 }
 

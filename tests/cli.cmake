@@ -1,5 +1,5 @@
 # The command as its users see it.
-foreach(script command_line verify_messages audit audit_evidence replay end_to_end scale)
+foreach(script command_line verify_messages audit audit_evidence replay end_to_end scale inspect)
   add_test(NAME ${script} COMMAND ${CMAKE_SOURCE_DIR}/tests/${script} $<TARGET_FILE:hallmark_command>)
   set_tests_properties(${script} PROPERTIES TIMEOUT 900)
 endforeach()
