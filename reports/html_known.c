@@ -134,12 +134,11 @@ void hm_html_bands(struct hm_output *o, const struct hm_report *r, size_t index,
     hm_html_claim_name(o, f);
     hm_put(o, f->gap_steps ? ". Margin: the gap p<sub>(k)</sub> \xe2\x88\x92 p<sub>(k+1)</sub> between the last accepted and "
                              "the first rejected token.</p><p class=\"note\">"
-                           : ". Margin: the difference of the logits of the last accepted and the first rejected token.");
-    if (f->gap_steps) {
-        hm_picture_key(o, HM_KEY_BAR("fill"), "certified from the gap alone");
-        hm_picture_key(o, HM_KEY_BAR("fill pale"), "only from the whole row");
-        if (has_rule(f)) hm_picture_key(o, HM_KEY_MARK("mark"), "from the rule alone");
-    }
+                           : ". Margin: the difference of the logits of the last accepted and the first rejected "
+                             "token.</p><p class=\"note\">");
+    hm_picture_key(o, HM_KEY_BAR("fill"), f->gap_steps ? "certified from the gap alone" : "certified");
+    if (f->gap_steps) hm_picture_key(o, HM_KEY_BAR("fill pale"), "only from the whole row");
+    if (has_rule(f)) hm_picture_key(o, HM_KEY_MARK("mark"), "from the rule alone");
     hm_put(o, "</p>\n");
     if (detail == HM_DETAIL_FULL) {
         snprintf(group, sizeof group, "bands%zu", index);

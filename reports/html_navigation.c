@@ -29,6 +29,7 @@ void hm_html_navigation(struct hm_output *o, const struct hm_report *r)
     put_link(o, "findings", "Findings");
     if (!audit) put_link(o, "closest", "Closest");
     put_link(o, "run", "Run");
+    put_link(o, "pictures", "Theorem");
     put_link(o, "how", "Method");
     if (r->claim_count > 1) {
         hm_put(o, "<label class=\"js-only\">Claim <select id=\"claim\">");

@@ -190,6 +190,11 @@ static void examples_are_the_closed_forms(void **state)
             assert_int_equal(e[i].certified[d], HM_CERT_YES); // what the page says of them
             assert_true(e[i].distance[d].hi < e[i].level[d].lo);
         }
+        for (int d = 0; d < 3; d++) { // of q, from its own probabilities
+            struct hm_three p = {{e[i].p[0], e[i].p[1], e[i].p[2]}};
+            struct hm_ival from_q = hm_three_distance(&p, e[i].q[0].lo, e[i].q[1].lo, d);
+            assert_true(fabs(from_q.lo - e[i].distance[d].lo) < 1e-12);
+        }
         assert_int_equal(e[i].covered, HM_YES);
         assert_int_equal(e[i].vocab, 2 + i);
         assert_true(fabs(s / 2 - e[i].water[0].lo) < 1e-12);
