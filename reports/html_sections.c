@@ -179,6 +179,36 @@ static void put_times(struct hm_output *o, const struct hm_report *r)
     hm_put(o, "</p>\n");
 }
 
+// What was accepted and what was drawn: at a temperature above 0 the target's own draws have regret too.
+static void put_regret(struct hm_output *o, const struct hm_report *r)
+{
+    const struct {
+        const char *name, *path;
+        struct hm_number text;
+    } rows[] = {
+        {"sum, at least", "relaxation.regret.sum_lower", hm_number_down(r->regret.lo, 5)},
+        {"sum, at most", "relaxation.regret.sum_upper", hm_number_up(r->regret.hi, 5)},
+        {"mean per token, at most", "relaxation.regret_mean_upper",
+         hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4)},
+        {"largest, at most", "relaxation.regret_max_upper", hm_number_up(r->regret_most, 4)},
+        {"sum over accepted tokens, at most", r->regret_accepted.count ? "relaxation.regret_accepted.sum_upper" : NULL,
+         hm_number_up(r->regret_accepted.hi, 5)},
+        {"accepted tokens that are not the target\xe2\x80\x99s first", "relaxation.accepted_not_first",
+         hm_number_count(r->accepted_not_first)}};
+    hm_putf(o,
+            "<p class=\"note\">Regret ln(p<sub>(1)</sub> / p<sub>token</sub>) of %s, in nats; of accepted tokens it is "
+            "what the rule gave up, of the others the target\xe2\x80\x99s own draws.</p>\n<div class=\"scroll\"><table "
+            "class=\"tight\"><thead><tr><th>Regret</th><th>value</th></tr></thead><tbody>\n",
+            hm_number_of(r->regret.count, "token").text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!rows[i].path) continue;
+        hm_putf(o, "<tr><th scope=\"row\">%s</th><td><b>", rows[i].name);
+        hm_html_value(o, rows[i].text.text, NULL, "%s", rows[i].path);
+        hm_put(o, "</b></td></tr>\n");
+    }
+    hm_put(o, "</tbody></table></div>\n");
+}
+
 void hm_html_cost(struct hm_output *o, const struct hm_report *r)
 {
     bool audit = hm_report_audit(r);
@@ -204,15 +234,7 @@ void hm_html_cost(struct hm_output *o, const struct hm_report *r)
     }
     if (!audit) hm_put(o, "<h3>Relaxation</h3>");
     if (r->regret.count)
-        hm_putf(o,
-                "<p class=\"note\">Regret ln(p<sub>(1)</sub> / p<sub>token</sub>) sums to between %s and %s nats over "
-                "%s, at most %s per token on average; the largest is at most %s. "
-                "%s of %s accepted tokens are not the first of the target\xe2\x80\x99s row.</p>\n",
-                hm_number_down(r->regret.lo, 5).text, hm_number_up(r->regret.hi, 5).text,
-                hm_number_of(r->regret.count, "token").text,
-                hm_number_up(fmin(hm_sum_mean_upper(&r->regret), r->regret_most), 4).text,
-                hm_number_up(r->regret_most, 4).text, hm_number_count(r->accepted_not_first).text,
-                hm_number_count(r->accepted_known).text);
+        put_regret(o, r);
     else if (r->speculative.positions)
         hm_put(o, "<p class=\"note\">Acceptance is <code>standard</code>: coins accept draft tokens just as often as leaves "
                   "every token the target\xe2\x80\x99s law, so speculation changes speed and nothing else.</p>\n");

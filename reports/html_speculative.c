@@ -2,13 +2,17 @@
 #include "reports/html.h"
 #include "reports/number.h"
 
-static void put_sum(struct hm_output *o, const char *name, const struct hm_sum *sum, const char *how)
+// key: of the sum in the JSON report's `speculative`.
+static void put_sum(struct hm_output *o, const char *name, const char *key, const struct hm_sum *sum, const char *how)
 {
     if (!sum->count) return;
-    hm_putf(o, "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td>", name, hm_number_down(sum->lo, 6).text,
-            hm_number_up(sum->hi, 6).text);
-    hm_putf(o, "<td><b>%s</b></td><td class=\"left wrap soft\">%s</td></tr>\n",
-            hm_number_up(hm_sum_mean_upper(sum), 4).text, how);
+    hm_putf(o, "<tr><th scope=\"row\">%s</th><td>", name);
+    hm_html_value(o, hm_number_down(sum->lo, 6).text, NULL, "speculative.%s.sum_lower", key);
+    hm_put(o, "</td><td>");
+    hm_html_value(o, hm_number_up(sum->hi, 6).text, NULL, "speculative.%s.sum_upper", key);
+    hm_put(o, "</td><td><b>");
+    hm_html_value(o, hm_number_up(hm_sum_mean_upper(sum), 4).text, NULL, "speculative.%s.mean_upper", key);
+    hm_putf(o, "</b></td><td class=\"left wrap soft\">%s</td></tr>\n", how);
 }
 
 static void put_single(struct hm_output *o, const struct hm_report_speculative *s)
@@ -84,12 +88,12 @@ static void put_acceptance(struct hm_output *o, const struct hm_report *r)
     hm_put(o,
            "<div class=\"scroll\"><table class=\"tight\"><thead><tr><th>Sum over positions</th><th>at least</th><th>at "
            "most</th><th>mean, at most</th><th class=\"left\">what it is</th></tr></thead><tbody>\n");
-    put_sum(o, "acceptance", &s->accept, "probability that a child is accepted, under the rule in force");
-    put_sum(o, "standard", &s->standard, "the same by standard speculative sampling");
-    put_sum(o, "gained", &s->gain, "what the relaxation adds to it");
-    put_sum(o, "E<sub>N</sub>", &s->excess,
+    put_sum(o, "acceptance", "accept", &s->accept, "probability that a child is accepted, under the rule in force");
+    put_sum(o, "standard", "accept_standard", &s->standard, "the same by standard speculative sampling");
+    put_sum(o, "gained", "gained", &s->gain, "what the relaxation adds to it");
+    put_sum(o, "E<sub>N</sub>", "nucleus_excess", &s->excess,
             "\xce\xa3 (q \xe2\x88\x92 p)<sup>+</sup> over the nucleus, where the relaxation was in force");
-    put_sum(o, "e", &s->e, "total variation between the token\xe2\x80\x99s law and the target\xe2\x80\x99s, there");
+    put_sum(o, "e", "e", &s->e, "total variation between the token\xe2\x80\x99s law and the target\xe2\x80\x99s, there");
     hm_put(o, "</tbody></table></div>\n");
     if (!s->standard.count)
         hm_put(o, "<p class=\"note\">Nothing was relaxed: every token has the target\xe2\x80\x99s law.</p>\n");

@@ -26,6 +26,7 @@ static void put_name(struct hm_output *o, const struct hm_claim_figures *f)
 
 static void put_failures(struct hm_output *o, const struct hm_report *r)
 {
+    static const char *const names[] = {"klf", "klr", "tv"};
     put_head(
         o, "What a drafter must reach",
         "A step whose proposals all miss A has D \xe2\x89\xa5 D*, so on every run the failures are at most the sum of "
@@ -39,11 +40,18 @@ static void put_failures(struct hm_output *o, const struct hm_report *r)
         double at, share = hm_theory_markov(t, &at);
         if (!t->judged) continue;
         put_name(o, &r->claims[i]);
-        hm_putf(o, "<td>%s</td><td><b>%s</b></td>", hm_number_count(t->judged).text,
-                hm_number_count(t->failure[0].failures).text);
-        for (int d = 0; d < 3; d++) hm_putf(o, "<td>%s</td>", hm_number_up(t->failure[d].bound.hi, 4).text);
-        hm_putf(o, "<td>%s</td><td>%s</td></tr>\n", hm_number_up(share, 3).text,
-                at > 0 ? hm_number_near(at, 3).text : "any");
+        hm_putf(o, "<td>%s</td><td><b>", hm_number_count(t->judged).text);
+        hm_html_value(o, hm_number_count(t->failure[0].failures).text, NULL, "claims.%zu.theory.failures", i);
+        hm_put(o, "</b></td>");
+        for (int d = 0; d < 3; d++) {
+            hm_put(o, "<td>");
+            hm_html_value(o, hm_number_up(t->failure[d].bound.hi, 4).text, NULL, "claims.%zu.theory.failures_upper.%s", i,
+                          names[d]);
+            hm_put(o, "</td>");
+        }
+        hm_put(o, "<td>");
+        hm_html_value(o, hm_number_up(share, 3).text, NULL, "claims.%zu.theory.failure_share_upper", i);
+        hm_putf(o, "</td><td>%s</td></tr>\n", at > 0 ? hm_number_near(at, 3).text : "any");
     }
     hm_put(o, "</tbody></table></div>\n");
 }
