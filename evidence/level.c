@@ -12,10 +12,9 @@ void hm_noise_run_add(struct hm_noise_run *run, struct hm_ival noise)
     hm_histogram_add(&run->upper, noise.hi);
 }
 
-// How many values lie in bins before that of `value`. Infinities stand behind the finite values of the last bin.
+// How many values lie in bins before that of `value`, which is finite.
 static uint64_t count_before(const struct hm_histogram *h, double value)
 {
-    if (value == INFINITY) return h->count - h->infinite;
     if (!(value >= hm_histogram_edge(0))) return 0;
     size_t low = 0, high = HM_HISTOGRAM_BINS; // edge(low) <= value; the last edge is that of the values beyond all bins
     while (low < high) {

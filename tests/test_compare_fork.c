@@ -1,5 +1,6 @@
 // Classes of forks on constructed rows, and what holds for all rows.
 #include "evidence/compare.h"
+#include "evidence/leading.h"
 
 #include "tests/hard_rows.h"
 #include "tests/seed.h"
@@ -95,6 +96,12 @@ static void masked_tokens(void **state)
     struct hm_fork fork = judged(&a, &b, 1e300);
     expect(&fork, HM_FORK_UNEXPLAINED, much);
     assert_true(fork.needs.lo == INFINITY && fork.needs.hi == INFINITY);
+    static const struct hm_evidence_entry far = {.id = 1, .value = {-0.5, -0.5}};
+    struct hm_source_token list = at_list(0, &far, 1); // what it says of the other token does not matter
+    list.row.unit = HM_UNIT_LOGIT;
+    list.row.ranked = 0;
+    fork = judged(&a, &list, 1e300);
+    expect(&fork, HM_FORK_UNEXPLAINED, much);
     fork = judged(&b, &c, 1e300);
     expect(&fork, HM_FORK_UNEXPLAINED, "B emitted a token that is not first in its own row (a sampler? --claim-temperature)");
 }
@@ -111,6 +118,7 @@ static void lists(void **state)
     struct hm_fork fork = judged(&a, &b, 0.65);
     expect(&fork, HM_FORK_EXPLAINED, usual); // leads [0.7, 0.9] and [0.1, 0.3]
     assert_true(fork.needs.lo <= 0.4 && fork.needs.lo > 0.3999 && fork.needs.hi >= 0.6 && fork.needs.hi < 0.6001);
+    assert_true(fork.a.radius.lo <= 0.35 && fork.a.radius.lo > 0.3499 && fork.a.radius.hi >= 0.45 && fork.a.radius.hi < 0.4501);
     assert_string_equal(fork.a.token_text, " a");
     assert_string_equal(fork.a.second_text, "b");
     assert_int_equal(fork.b.second, 4);
@@ -158,6 +166,20 @@ static void texts_against_rows(void **state)
     struct hm_fork fork = judged(&a, &b, 1.0);
     expect(&fork, HM_FORK_UNDECIDED, "B does not tell its token's id");
     assert_true(fork.b.lacks && fork.b.missing == HM_MISSING_IDS && !fork.a.lacks);
+}
+
+// Of the tokens that are not listed, two may be the largest.
+static void leading_of_little(void **state)
+{
+    (void)state;
+    static const struct hm_evidence_entry own = {.id = 3, .value = {-5, -5}};
+    struct hm_evidence row = {.unit = HM_UNIT_LOG_PROBABILITY, .entry = &own, .count = 1, .emitted = 0};
+    struct hm_leading all = hm_evidence_leading(&row, HM_LEADING_ALL, HM_UNSEEN);
+    assert_true(all.first == 0 && all.second == HM_UNSEEN && all.unseen < -0.006 && all.unseen > -0.007);
+    assert_true(all.first_value.hi == all.unseen && all.second_value.hi == all.unseen && all.first_value.lo == -5);
+    row.vocab = 1;
+    assert_true(hm_evidence_leading(&row, HM_LEADING_ALL, HM_UNSEEN).unseen == -INFINITY);
+    assert_true(hm_evidence_leading(&row, HM_LEADING_RANKED, HM_UNSEEN).first == HM_UNSEEN);
 }
 
 static void missing_rows(void **state)
@@ -247,7 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_rows),    cmocka_unit_test(ties),  cmocka_unit_test(masked_tokens), cmocka_unit_test(lists),
-        cmocka_unit_test(unlisted),     cmocka_unit_test(drawn), cmocka_unit_test(missing_rows),
+        cmocka_unit_test(unlisted),     cmocka_unit_test(drawn), cmocka_unit_test(missing_rows), cmocka_unit_test(leading_of_little),
         cmocka_unit_test(texts_against_rows),
         cmocka_unit_test(noise_covers_needs),
     };

@@ -128,6 +128,40 @@ static void refutes_greedy_streams(void **state)
     hm_rational_clear(&one);
 }
 
+// Of whole rows the bound is the exact product, at any temperature.
+static void is_sharp_for_rows(void **state)
+{
+    (void)state;
+    struct random r = {.state = test_seed("is_sharp_for_rows")};
+    static const struct { const char *text; double value; } temperatures[] = {{"1/4", 0.25}, {"1", 1}, {"5", 5}};
+    for (int k = 0; k < 3; k++) {
+        struct hm_rational t = parse_temperature(temperatures[k].text);
+        struct hm_likelihood l = {0}, processed = {0};
+        double exact = 0, plain = 0;
+        for (int i = 0; i < 50; i++) {
+            float row[VOCAB];
+            size_t first = 0;
+            double sum = 0, at_one = 0;
+            for (int j = 0; j < VOCAB; j++) {
+                row[j] = (float)gauss(&r);
+                if (row[j] > row[first]) first = (size_t)j;
+            }
+            for (int j = 0; j < VOCAB; j++) {
+                sum += exp(((double)row[j] - row[first]) / temperatures[k].value);
+                at_one += exp((double)row[j] - row[first]);
+            }
+            exact -= log(sum);
+            plain -= log(at_one);
+            struct hm_evidence evidence = {.unit = HM_UNIT_LOGIT, .logits = row, .vocab = VOCAB, .emitted = first};
+            add(&l, &evidence, &t);
+            evidence.processed = true; // already at the temperature
+            add(&processed, &evidence, &t);
+        }
+        assert_true(fabs(l.log_p - exact) < 1e-9 && fabs(processed.log_p - plain) < 1e-9);
+        hm_rational_clear(&t);
+    }
+}
+
 static void edges(void **state)
 {
     (void)state;
@@ -156,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_under_the_claim),
         cmocka_unit_test(refutes_greedy_streams),
+        cmocka_unit_test(is_sharp_for_rows),
         cmocka_unit_test(edges),
     };
     return cmocka_run_group_tests(tests, NULL, release_caches);

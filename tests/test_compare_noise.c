@@ -255,7 +255,7 @@ static double random_noise(struct random *r, int kind)
     switch (kind) {
     case 0: return below(r, 4) ? 0 : 1e-6;
     case 1: return exp(4 * gauss(r) - 12);
-    case 2: return below(r, 1000) ? 1e-5 * uniform(r) : INFINITY;
+    case 2: return below(r, 1000) ? 1e-5 * uniform(r) : 1e30;
     case 3: return 1e-5;
     case 4: return below(r, 500) ? 1e-20 : 1e9;
     default: return 1e-6 * (double)(1 + below(r, 40));
