@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct hm_ival zero = {0, 0}, one = {1, 1}, open_end = {0, INFINITY};
 
@@ -101,12 +100,15 @@ static struct hm_ival without(const struct hm_known *known, const struct sums *s
     return hm_ival_add((struct hm_ival){lo > 0 ? lo : 0, hi > 0 ? hi : 0}, first);
 }
 
-// Each probability is 1 less all others. Those others are known better than it where it is printed coarsely.
+// Each probability is 1 less all others. Those others are known better than it where it is printed coarsely: where its own
+// width exceeds what the sum of the upper ends, or of the lower, leaves to 1.
 static void narrow(struct hm_known *known, double unseen_most)
 {
     struct sums sums = add_up(known);
+    double slack = fmin(sums.all.hi + unseen_most - 1, 1 - sums.all.lo) * (1 - 0x1p-20);
     for (size_t i = 0; i < known->count; i++) {
         struct hm_known_token *t = &known->token[i];
+        if (t->weight.hi - t->weight.lo < slack) continue;
         struct hm_ival others = without(known, &sums, i);
         bool changed = false;
         struct hm_ival least = hm_ival_sub(one, hm_ival_add(hm_ival_point(others.hi), hm_ival_point(unseen_most)));
@@ -205,26 +207,7 @@ static void weigh_all(struct hm_known *known, struct hm_ival r)
     else known->rest = (struct hm_ival){0, at_most(known, known->each.weight.hi)};
     known->total = known->unit ? one : hm_ival_add(sums.all, known->rest);
     known->moment = hm_tail_moment(known);
-    for (size_t i = 0; i < known->count; i++) known->moment = hm_ival_add(known->moment, hm_tail_term(known->token[i].log));
-}
-
-static int descending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
-static void sort_ends(struct hm_known *known)
-{
-    bool sorted = true; // as engines list them, nearly always
-    for (size_t i = 0; i < known->count; i++) {
-        known->low[i] = known->token[i].value.lo;
-        known->high[i] = known->token[i].value.hi;
-        sorted = sorted && (i == 0 || (known->low[i] <= known->low[i - 1] && known->high[i] <= known->high[i - 1]));
-    }
-    if (sorted) return;
-    qsort(known->low, known->count, sizeof *known->low, descending);
-    qsort(known->high, known->count, sizeof *known->high, descending);
+    for (size_t i = 0; i < known->count; i++) known->moment = hm_ival_add(known->moment, hm_tail_term(&known->token[i]));
 }
 
 static hm_status fill(struct hm_known *known, struct hm_error *err)
@@ -238,8 +221,7 @@ static hm_status fill(struct hm_known *known, struct hm_error *err)
         if (status) return status;
     }
     weigh_all(known, r);
-    sort_ends(known);
-    return HM_OK;
+    return hm_known_sort(known) ? HM_OK : hm_fail(err, HM_MEMORY, "a row of evidence: out of memory");
 }
 
 hm_status hm_known_open(const struct hm_evidence *evidence, const struct hm_rational *temperature, struct hm_known **out,

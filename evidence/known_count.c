@@ -39,12 +39,19 @@ static double least_accepted(const struct hm_known *known, const struct hm_rule 
     return fmax(least.lo, 0);
 }
 
-// A lower level set: the listed one by one, the unseen all alike.
+// A lower level set: the listed one by one, the unseen all alike. What surely lies above an accepted token is accepted, and
+// what surely lies below a rejected one is not: few have to be asked about.
 static struct hm_count_range by_threshold(const struct hm_known *known, const struct hm_rule *rule)
 {
     struct hm_count_range out = {0, 0};
+    double accepted = INFINITY, rejected = -INFINITY; // -inf may be accepted: until one is rejected, nothing is below it
+    bool some_rejected = false;
     for (size_t i = 0; i < known->count; i++) {
-        enum hm_verdict in = hm_known_accepts(known, rule, i);
+        const struct hm_ival value = known->token[i].value;
+        if (some_rejected && value.hi <= rejected) continue;
+        enum hm_verdict in = value.lo >= accepted ? HM_YES : hm_known_accepts(known, rule, i);
+        if (in == HM_YES) accepted = fmin(accepted, value.hi);
+        if (in == HM_NO) rejected = fmax(rejected, value.lo), some_rejected = true;
         out.least += in == HM_YES;
         out.most += in != HM_NO;
     }
@@ -96,11 +103,6 @@ static struct hm_count_range support(const struct hm_known *known)
     return out;
 }
 
-static struct hm_ival weight_of(const struct hm_known *known, double value)
-{
-    return hm_ival_exp(hm_known_log(known, hm_ival_point(value)));
-}
-
 // k is the least j whose first j tokens have the mass P. They have at most the mass of the j largest upper ends, and at
 // least that of the j largest lower ends.
 static struct hm_count_range by_mass(const struct hm_known *known, const struct hm_rule *rule)
@@ -113,9 +115,9 @@ static struct hm_count_range by_mass(const struct hm_known *known, const struct 
     size_t j = 0;
     bool reached = false;
     for (; j < known->count && !reached; j++) {
-        if (known->positive > 0 && known->high[j] < cap) break;
-        before = hm_ival_add(hm_ival_point(before), weight_of(known, known->high[j])).hi;
-        after = hm_ival_sub(hm_ival_point(after), weight_of(known, known->low[j])).lo;
+        if (known->positive > 0 && known->high[j].value < cap) break;
+        before = hm_ival_add(hm_ival_point(before), hm_ival_point(known->high[j].weight)).hi;
+        after = hm_ival_sub(hm_ival_point(after), hm_ival_point(known->low[j].weight)).lo;
         double share = hm_known_share(hm_ival_point(before), hm_ival_point(fmax(after, 0))).hi;
         reached = (known->unit ? fmin(share, before) : share) >= limit.lo;
     }
@@ -129,8 +131,8 @@ static struct hm_count_range by_mass(const struct hm_known *known, const struct 
     after = hm_ival_add(all, known->rest).hi;
     reached = false;
     for (j = 0; j < known->count && !reached; j++) {
-        before = hm_ival_add(hm_ival_point(before), weight_of(known, known->low[j])).lo;
-        after = hm_ival_sub(hm_ival_point(after), weight_of(known, known->high[j])).hi;
+        before = hm_ival_add(hm_ival_point(before), hm_ival_point(known->low[j].weight)).lo;
+        after = hm_ival_sub(hm_ival_point(after), hm_ival_point(known->high[j].weight)).hi;
         struct hm_ival rest = hm_ival_point(fmax(after, 0));
         double share = hm_known_share(hm_ival_point(before), rest).lo;
         if (known->unit) share = fmax(fmax(share, before), hm_ival_sub(hm_ival_point(1), rest).lo);

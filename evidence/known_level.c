@@ -33,14 +33,9 @@ static void ranks_free(struct ranks *r)
     free(r->behind);
 }
 
-static double weigh_high(const struct hm_known *known, double value)
+static struct hm_ival between(double lo, double hi) // ends of equal ranks are in order, but for rounding
 {
-    return hm_ival_exp(hm_ival_point(hm_known_log(known, hm_ival_point(value)).hi)).hi;
-}
-
-static double weigh_low(const struct hm_known *known, double value)
-{
-    return hm_ival_exp(hm_ival_point(hm_known_log(known, hm_ival_point(value)).lo)).lo;
+    return (struct hm_ival){fmin(lo, hi), hi};
 }
 
 static bool ranks_make(const struct hm_known *known, size_t count, struct ranks *r)
@@ -62,7 +57,7 @@ static bool ranks_make(const struct hm_known *known, size_t count, struct ranks 
     }
     struct hm_ival sum = zero;
     for (size_t i = known->count; i-- > 0;) {
-        sum = hm_ival_add(sum, (struct hm_ival){weigh_low(known, known->low[i]), weigh_high(known, known->high[i])});
+        sum = hm_ival_add(sum, between(known->low[i].weight, known->high[i].weight));
         if (i <= count) r->behind[i] = sum;
     }
     return true;
@@ -76,7 +71,7 @@ static struct hm_ival rest_of(const struct ranks *r, size_t n)
     struct hm_ival out = {0, known->rest.hi};
     if (n <= known->count) {
         out = hm_ival_add(r->behind[n], (struct hm_ival){0, known->rest.hi});
-        bool listed = known->positive == 0 || known->each.value.hi <= known->low[n - 1]; // are all of the first listed?
+        bool listed = known->positive == 0 || known->each.value.hi <= known->low[n - 1].value; // are all of the first listed?
         if (listed) out.lo = hm_ival_add(hm_ival_point(out.lo), hm_ival_point(known->rest.lo)).lo;
     }
     double most = hm_ival_sub(hm_ival_point(known->total.hi), hm_ival_point(r->low_sum[n])).hi;
@@ -104,14 +99,15 @@ static struct hm_ival per_total(const struct hm_known *known, struct hm_ival x)
 static bool solve(const struct ranks *r, size_t k, size_t m, struct hm_known_level *out)
 {
     const struct hm_known *known = r->known;
-    struct hm_water_values least, most, highest, lowest;
+    struct hm_water_values least, most;
+    struct hm_ival highest, lowest;
     bool fits = hm_water_solve(&(struct hm_water){r->low, r->high + k, k, m}, &least) &&
                 hm_water_solve(&(struct hm_water){r->high, r->low + k, k, m}, &most) &&
-                hm_water_solve(&(struct hm_water){r->high, r->high + k, k, m}, &highest) &&
-                hm_water_solve(&(struct hm_water){r->low, r->low + k, k, m}, &lowest);
+                hm_water_kept(&(struct hm_water){r->high, r->high + k, k, m}, &highest) &&
+                hm_water_kept(&(struct hm_water){r->low, r->low + k, k, m}, &lowest);
     if (!fits) return false;
     struct hm_ival rest = rest_of(r, k + m), lost = {least.reverse.lo, most.reverse.hi};
-    struct hm_ival kept = {hm_ival_add(lowest.kept, rest).lo, hm_ival_add(highest.kept, rest).hi};
+    struct hm_ival kept = {hm_ival_add(lowest, rest).lo, hm_ival_add(highest, rest).hi};
     kept.lo = fmax(kept.lo, hm_ival_sub(hm_ival_point(known->total.lo), hm_ival_point(lost.hi)).lo);
     kept.hi = fmin(kept.hi, hm_ival_sub(hm_ival_point(known->total.hi), hm_ival_point(lost.lo)).hi);
     out->klf = per_total(known, (struct hm_ival){least.forward.lo, most.forward.hi});

@@ -4,22 +4,84 @@
 // among all lower ends, and no two tokens' order need be known for it.
 #include "evidence/known_state.h"
 
+#include "base/memory.h"
 #include "bounds/ival_math.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- Sorting
+
+static int descending(const void *a, const void *b)
+{
+    double x = ((const struct hm_known_end *)a)->value, y = ((const struct hm_known_end *)b)->value;
+    return (x < y) - (x > y);
+}
+
+// An integer that falls as the number rises.
+static uint64_t key(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 63 ? bits : ~bits & UINT64_C(0x7fffffffffffffff);
+}
+
+enum { DIGIT = 11, DIGITS = 6, BUCKETS = 1 << DIGIT, FEW = 1000 };
+
+// By digits, the last one first; rows of a whole vocabulary need it.
+static bool sort(struct hm_known_end *list, size_t n)
+{
+    if (n < FEW) {
+        qsort(list, n, sizeof *list, descending);
+        return true;
+    }
+    struct hm_known_end *spare = hm_calloc(n, sizeof *spare), *from = list, *to = spare;
+    if (!spare) return false;
+    for (int digit = 0; digit < DIGITS; digit++) {
+        size_t start[BUCKETS] = {0}, sum = 0;
+        int shift = digit * DIGIT;
+        for (size_t i = 0; i < n; i++) start[key(from[i].value) >> shift & (BUCKETS - 1)]++;
+        for (size_t i = 0; i < BUCKETS; i++) {
+            size_t here = start[i];
+            start[i] = sum;
+            sum += here;
+        }
+        for (size_t i = 0; i < n; i++) to[start[key(from[i].value) >> shift & (BUCKETS - 1)]++] = from[i];
+        struct hm_known_end *swap = from;
+        from = to;
+        to = swap;
+    }
+    free(spare); // an even number of passes: the list is in its own place again
+    return true;
+}
+
+bool hm_known_sort(struct hm_known *known)
+{
+    bool sorted = true; // as engines list them, nearly always
+    for (size_t i = 0; i < known->count; i++) {
+        const struct hm_known_token *t = &known->token[i];
+        known->low[i] = (struct hm_known_end){t->value.lo + 0.0, t->weight.lo}; // no -0: its key would lie elsewhere
+        known->high[i] = (struct hm_known_end){t->value.hi + 0.0, t->weight.hi};
+        sorted = sorted && (i == 0 || (t->value.lo <= t[-1].value.lo && t->value.hi <= t[-1].value.hi));
+    }
+    return sorted || (sort(known->low, known->count) && sort(known->high, known->count));
+}
+
+// ---- Ranks
 
 // The value at a rank of a descending list and n copies of another.
-static double merged(const double *list, size_t count, double other, size_t n, size_t rank)
+static double merged(const struct hm_known_end *list, size_t count, double other, size_t n, size_t rank)
 {
     size_t low = 0, high = count; // how many of the list come first
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (list[middle] >= other) low = middle + 1;
+        if (list[middle].value >= other) low = middle + 1;
         else high = middle;
     }
-    if (rank < low) return list[rank];
+    if (rank < low) return list[rank].value;
     if (rank - low < n) return other;
-    return rank - n < count ? list[rank - n] : -INFINITY;
+    return rank - n < count ? list[rank - n].value : -INFINITY;
 }
 
 // Among the upper ends there are all unseen tokens that may have a probability; among the lower ends those that are sure.
@@ -61,6 +123,8 @@ struct hm_ival hm_known_ranked_but(const struct hm_known *known, size_t entry, c
     }
     return between(lo, hi);
 }
+
+// ---- Who precedes whom
 
 enum hm_verdict hm_known_precedes(const struct hm_known *known, size_t listed, size_t entry,
                                   const struct hm_known_token *token)

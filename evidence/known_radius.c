@@ -135,33 +135,27 @@ static double half_gap(double high, double low)
     return low == -INFINITY ? INFINITY : half(hm_ival_sub(hm_ival_point(high), hm_ival_point(low))).lo;
 }
 
-static double weight_end(const struct hm_known *known, double value, bool high)
-{
-    struct hm_ival w = hm_ival_exp(hm_known_log(known, hm_ival_point(value)));
-    return high ? w.hi : w.lo;
-}
-
 // Accepted: below the border (x - y)/2 of the j + 1st best other only j can come before x, the largest ones.
 static double nucleus_in(const struct hm_known *known, const struct hm_rule *rule, size_t entry, const struct hm_known_token *x)
 {
     struct hm_ival all = hm_ival_add(known->others, known->token[known->first].weight);
     double before = 0, left = all.lo, best = 0;
     bool own = entry == HM_UNSEEN, unseen = known->positive == 0; // passed already?
-    for (size_t i = 0, j = 0; i <= known->count + 1; i++) {
-        if (j < known->count && !own && known->high[j] == x->value.hi) own = true, j++; // x itself
-        double next = j < known->count ? known->high[j] : -INFINITY;
+    for (size_t i = 0, j = 0, taken = 0; i <= known->count + 1; i++) {
+        if (j < known->count && !own && known->high[j].value == x->value.hi) own = true, j++; // x itself
+        double next = j < known->count ? known->high[j].value : -INFINITY;
         bool is_unseen = !unseen && known->each.value.hi >= next;
         if (is_unseen) next = known->each.value.hi;
         double rest = fmax(left, hm_ival_sub(hm_ival_point(known->total.lo), hm_ival_point(before)).lo);
         double border = half_gap(x->value.lo, next), value = turns_at(known, rule->a.value, rest, before, true);
         best = fmax(best, fmin(border, value));
         if (value <= border || (!is_unseen && j >= known->count)) break;
-        before = hm_ival_add(hm_ival_point(before), hm_ival_point(is_unseen ? known->rest.hi : weight_end(known, next, true))).hi;
+        before = hm_ival_add(hm_ival_point(before), hm_ival_point(is_unseen ? known->rest.hi : known->high[j].weight)).hi;
         if (is_unseen) {
             unseen = true;
             continue;
         }
-        left = fmax(hm_ival_sub(hm_ival_point(left), hm_ival_point(weight_end(known, known->low[j], true))).lo, 0);
+        left = fmax(hm_ival_sub(hm_ival_point(left), hm_ival_point(known->low[taken++].weight)).lo, 0); // they have at most that
         j++;
     }
     return best;
@@ -171,10 +165,10 @@ static double nucleus_in(const struct hm_known *known, const struct hm_rule *rul
 static double nucleus_out(const struct hm_known *known, const struct hm_rule *rule, const struct hm_known_token *x)
 {
     double before = 0, best = 0;
-    for (size_t j = 0; j < known->count && known->low[j] > x->value.hi; j++) {
-        before = hm_ival_add(hm_ival_point(before), hm_ival_point(weight_end(known, known->low[j], false))).lo;
+    for (size_t j = 0; j < known->count && known->low[j].value > x->value.hi; j++) {
+        before = hm_ival_add(hm_ival_point(before), hm_ival_point(known->low[j].weight)).lo;
         double rest = fmax(hm_ival_sub(hm_ival_point(known->total.hi), hm_ival_point(before)).hi, 0);
-        best = fmax(best, fmin(half_gap(known->low[j], x->value.hi), turns_at(known, rule->a.value, before, rest, false)));
+        best = fmax(best, fmin(half_gap(known->low[j].value, x->value.hi), turns_at(known, rule->a.value, before, rest, false)));
     }
     return best;
 }

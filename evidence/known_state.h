@@ -14,13 +14,18 @@ struct hm_known_token {
     struct hm_ival log, weight;
 };
 
+// One end of a listed token's interval.
+struct hm_known_end {
+    double value, weight; // the weight rounded away from the token's
+};
+
 struct hm_known {
     const struct hm_evidence *evidence; // borrowed
     struct hm_rational temperature;
     struct hm_row *row;           // of a full row of floats, which answers everything; nothing below is set then
     struct hm_known_token *token; // [count], the listed
     size_t count, first;          // first: an entry whose value may be the largest
-    double *high, *low;           // [count] each: upper and lower ends of the values, descending
+    struct hm_known_end *high, *low; // [count] each: upper and lower ends, descending
     struct hm_ival inverse;       // 1/T
     double reference;             // the value that weighs 1
     bool unit;                    // log-probabilities at T = 1: weights are probabilities, and reference is 0
@@ -65,11 +70,13 @@ struct hm_ival hm_known_share(struct hm_ival a, struct hm_ival b);
 struct hm_ival hm_tail_power(const struct hm_known *known, struct hm_ival r, double cap);
 // Bounds of the sum of u (-ln u) over the unseen weights u.
 struct hm_ival hm_tail_moment(const struct hm_known *known);
-// x (-ln x) for e^log.
-struct hm_ival hm_tail_term(struct hm_ival log);
+// x (-ln x) for a token's weight.
+struct hm_ival hm_tail_term(const struct hm_known_token *token);
 
 // ---- known_order.c
 
+// Fills high and low from the tokens; false: memory is short.
+bool hm_known_sort(struct hm_known *known);
 // The value at a rank (from 0) of the order of all tokens, or of all but one; -inf behind the last.
 struct hm_ival hm_known_ranked(const struct hm_known *known, size_t rank);
 struct hm_ival hm_known_ranked_but(const struct hm_known *known, size_t entry, const struct hm_known_token *token, size_t rank);

@@ -85,7 +85,7 @@ static struct hm_ival term_at(double log)
 }
 
 // Rises up to x = 1/e and falls behind it.
-struct hm_ival hm_tail_term(struct hm_ival log)
+static struct hm_ival term_of_log(struct hm_ival log)
 {
     struct hm_ival a = term_at(log.lo), b = log.lo == log.hi ? a : term_at(log.hi);
     struct hm_ival out = {fmin(a.lo, b.lo), fmax(a.hi, b.hi)};
@@ -95,7 +95,17 @@ struct hm_ival hm_tail_term(struct hm_ival log)
 
 static struct hm_ival term(struct hm_ival x)
 {
-    return hm_tail_term(hm_ival_log(x));
+    return term_of_log(hm_ival_log(x));
+}
+
+struct hm_ival hm_tail_term(const struct hm_known_token *token)
+{
+    const struct hm_ival log = token->log, w = token->weight;
+    if (!(log.hi <= -1)) return term_of_log(log);
+    struct hm_ival out = zero; // it rises, and both ends are known
+    if (log.lo > -INFINITY) out.lo = hm_ival_mul(hm_ival_point(w.lo), hm_ival_point(-log.lo)).lo;
+    if (log.hi > -INFINITY) out.hi = hm_ival_mul(hm_ival_point(w.hi), hm_ival_point(-log.hi)).hi;
+    return out;
 }
 
 // The least of the sum for a given r: floor(r/c) terms of c, and the remainder's.

@@ -18,6 +18,7 @@ struct work {
     const struct hm_water *w;
     struct hm_ival *a, *s; // weights
     double *sums;          // prefix sums for guesses: [k + 1] of the accepted, [m + 1] of the rejected from the last on
+    double *room;          // [k + m] for the numbers guessed from
 };
 
 struct bracket {
@@ -132,10 +133,10 @@ static double guess(const struct work *k, const double *accepted, const double *
 }
 
 // A plain guess of the arithmetic level, and then the mean over its tied set once more, from differences.
-static struct bracket arithmetic(const struct work *k, double *room)
+static struct bracket arithmetic(const struct work *k)
 {
     const struct hm_water *w = k->w;
-    double top = fmax(w->accepted[0], w->rejected[0]), *accepted = room, *rejected = room + w->k, lack = 0;
+    double top = fmax(w->accepted[0], w->rejected[0]), *accepted = k->room, *rejected = k->room + w->k, lack = 0;
     for (size_t i = 0; i < w->k; i++) accepted[i] = k->a[i].lo;
     for (size_t i = 0; i < w->m; i++) rejected[i] = k->s[i].lo;
     double t = guess(k, accepted, rejected);
@@ -149,17 +150,11 @@ static struct bracket arithmetic(const struct work *k, double *room)
 
 static struct bracket geometric(const struct work *k)
 {
-    if (k->w->rejected[k->w->m - 1] == -INFINITY) return (struct bracket){-INFINITY, -INFINITY, -INFINITY};
-    double *accepted = malloc(k->w->k * sizeof *accepted); // logarithms of 0 take no part: out of the way, but finite
-    struct bracket out = {-INFINITY, k->w->accepted[0], k->w->accepted[0]};
-    out.lo = fmin(k->w->accepted[k->w->k - 1], k->w->rejected[k->w->m - 1]);
-    out.hi = fmax(k->w->accepted[0], k->w->rejected[0]);
-    if (!accepted) return out;
-    double floor_value = k->w->rejected[k->w->m - 1];
-    for (size_t i = 0; i < k->w->k; i++) accepted[i] = fmax(k->w->accepted[i], floor_value);
-    out = prove(k, guess(k, accepted, k->w->rejected), nats_above, nats_below);
-    free(accepted);
-    return out;
+    const struct hm_water *w = k->w;
+    double last = w->rejected[w->m - 1], *accepted = k->room;
+    if (last == -INFINITY) return (struct bracket){-INFINITY, -INFINITY, -INFINITY}; // no root: the level is 0
+    for (size_t i = 0; i < w->k; i++) accepted[i] = fmax(w->accepted[i], last); // what is below takes no part
+    return prove(k, guess(k, accepted, w->rejected), nats_above, nats_below);
 }
 
 // ---- The values
@@ -228,25 +223,47 @@ static double positive(double x)
     return x > 0 ? x : 0;
 }
 
-bool hm_water_solve(const struct hm_water *water, struct hm_water_values *out)
+static bool work_make(const struct hm_water *water, struct work *k)
 {
     size_t n = water->k + water->m;
-    struct work k = {.w = water, .a = hm_calloc(n, sizeof *k.a), .sums = hm_calloc(n + 2, sizeof *k.sums)};
-    double *room = hm_calloc(n, sizeof *room);
-    bool fits = k.a && k.sums && room;
+    *k = (struct work){.w = water, .a = hm_calloc(n, sizeof *k->a), .sums = hm_calloc(2 * n + 2, sizeof *k->sums)};
+    if (!k->a || !k->sums) return false;
+    k->s = k->a + water->k;
+    k->room = k->sums + n + 2;
+    for (size_t i = 0; i < water->k; i++) k->a[i] = hm_ival_exp(hm_ival_point(water->accepted[i]));
+    for (size_t i = 0; i < water->m; i++) k->s[i] = hm_ival_exp(hm_ival_point(water->rejected[i]));
+    return true;
+}
+
+static void work_free(struct work *k)
+{
+    free(k->a);
+    free(k->sums);
+}
+
+bool hm_water_solve(const struct hm_water *water, struct hm_water_values *out)
+{
+    struct work k;
+    bool fits = work_make(water, &k);
     if (fits) {
-        k.s = k.a + water->k;
-        for (size_t i = 0; i < water->k; i++) k.a[i] = hm_ival_exp(hm_ival_point(water->accepted[i]));
-        for (size_t i = 0; i < water->m; i++) k.s[i] = hm_ival_exp(hm_ival_point(water->rejected[i]));
-        struct bracket c = arithmetic(&k, room), g = geometric(&k);
+        struct bracket c = arithmetic(&k), g = geometric(&k);
         out->forward = (struct hm_ival){positive(forward_at(&k, c.hi, c.lo).lo), positive(forward_at(&k, c.at, c.at).hi)};
         out->variation.lo = positive(fmax(mass_above(&k, c.hi).lo, mass_below(&k, c.lo).lo));
         out->variation.hi = positive(fmax(mass_above(&k, c.at).hi, mass_below(&k, c.at).hi));
         out->reverse = (struct hm_ival){positive(reverse_at(&k, g.hi, g.lo).lo), positive(reverse_at(&k, g.at, g.at).hi)};
-        out->kept = (struct hm_ival){positive(kept_at(&k, g.lo).lo), kept_at(&k, g.hi).hi};
     }
-    free(k.a);
-    free(k.sums);
-    free(room);
+    work_free(&k);
+    return fits;
+}
+
+bool hm_water_kept(const struct hm_water *water, struct hm_ival *out)
+{
+    struct work k;
+    bool fits = work_make(water, &k);
+    if (fits) {
+        struct bracket g = geometric(&k);
+        *out = (struct hm_ival){positive(kept_at(&k, g.lo).lo), kept_at(&k, g.hi).hi};
+    }
+    work_free(&k);
     return fits;
 }

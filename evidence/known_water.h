@@ -17,10 +17,10 @@ struct hm_water_values {
     struct hm_ival forward;   // min over t of F(t)
     struct hm_ival variation; // sum_A (a - c)^+ at its place c
     struct hm_ival reverse;   // min over t of G(t)
-    struct hm_ival kept;      // sum_A min(a, g) + sum_S max(s, g) at its place g
 };
 
-// False when memory is short.
+// Both are false when memory is short. The second: sum_A min(a, g) + sum_S max(s, g) at the place g of the least G.
 bool hm_water_solve(const struct hm_water *water, struct hm_water_values *out);
+bool hm_water_kept(const struct hm_water *water, struct hm_ival *out);
 
 #endif
