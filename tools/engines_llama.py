@@ -67,7 +67,7 @@ def perplexity(options, out):
         return
     bases = [options.gguf, *options.other_gguf]
     for gguf in bases:
-        command = [options.perplexity, "-m", gguf, "-f", options.text, "-c", "128", "-b", "128", "-t", options.threads,
+        command = [options.perplexity, "-m", gguf, "-f", options.text, "-c", "64", "-b", "64", "-t", options.threads,
                    "--kl-divergence-base", out / f"{gguf.stem}.kld"]
         run(command, out / f"{gguf.stem}-perplexity.log")
         if gguf != bases[0]:

@@ -16,6 +16,7 @@ def record(options, prompts, out):
     few = prompts[:options.few]
     chat, texts = "/v1/chat/completions", "/v1/completions"
     ids = {"return_token_ids": True}
+    all_ids = {**ids, "return_tokens_as_token_ids": True}
     speculative = [{"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
                    *map(json.loads, options.speculative)]
     cases = [
@@ -26,18 +27,18 @@ def record(options, prompts, out):
             ("chat-prompt.jsonl", chat, chat_bodies(options, few, prompt_logprobs=2)),
             ("chat-warm.jsonl", chat, chat_bodies(options, few, 0.8)),
             ("chat.sse", chat, chat_bodies(options, few, stream=True)),
-            ("completions.jsonl", texts, completions_bodies(options, prompts, **ids)),
+            ("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids)),
             ("completions-echo.jsonl", texts, completions_bodies(options, few, echo=True)),
-            ("completions-token-id-text.jsonl", texts, completions_bodies(options, few, return_tokens_as_token_ids=True)),
+            ("completions-text.jsonl", texts, completions_bodies(options, prompts)),
             ("completions.sse", texts, completions_bodies(options, few, stream=True))]),
-        ("wide", ["--dtype", "float32"], 8, [("completions.jsonl", texts, completions_bodies(options, prompts, **ids))]),
-        ("bf16", ["--dtype", "bfloat16"], 1, [("completions.jsonl", texts, completions_bodies(options, prompts, **ids))]),
+        ("wide", ["--dtype", "float32"], 8, [("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids))]),
+        ("bf16", ["--dtype", "bfloat16"], 1, [("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids))]),
         ("processed", ["--dtype", "float32", "--logprobs-mode", "processed_logprobs"], 1, [
             ("chat-warm.jsonl", chat, chat_bodies(options, few, 0.8, top_k=10))]),
     ]
     for config in speculative:
         cases.append((config["method"], ["--dtype", "float32", "--speculative-config", json.dumps(config)], 1, [
-            ("completions.jsonl", texts, completions_bodies(options, prompts, **ids)),
+            ("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids)),
             ("chat.jsonl", chat, chat_bodies(options, few))]))
     for case, arguments, width, requests in cases:
         if options.case and case not in options.case:
