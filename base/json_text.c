@@ -32,10 +32,13 @@ const char *hm_json_text_kind_name(struct hm_json_text value)
 // Behind the string that begins at `at`.
 static const char *string_end(const char *at, const char *end)
 {
-    for (at++;; at++) {
+    at = skip_plain(at + 1, end);
+    for (;;) {
+        for (int i = 0; i < 8; i++) {
+            if (*at == '"') return at + 1;
+            at += *at == '\\' ? 2 : 1;
+        }
         at = skip_plain(at, end);
-        if (*at == '\\') at++;
-        else if (*at == '"') return at + 1;
     }
 }
 
@@ -47,17 +50,17 @@ static const char *value_end(const char *at, const char *end)
         while (at < end && !is_space(*at) && *at != ',' && *at != ']' && *at != '}') at++;
         return at;
     }
-    int depth = 0;
-    for (;;) {
-        switch (*at) {
-        case '"': at = string_end(at, end); continue;
-        case '{': case '[': depth++; break;
-        case '}': case ']':
-            if (--depth == 0) return at + 1;
-            break;
-        default: break;
+    static const signed char change[256] = {['"'] = 2, ['{'] = 1, ['['] = 1, ['}'] = -1, [']'] = -1};
+    for (int depth = 0;;) {
+        int c;
+        while ((c = change[(unsigned char)*at]) == 0) at++;
+        if (c == 2) {
+            at = string_end(at, end);
+            continue;
         }
+        depth += c;
         at++;
+        if (depth == 0) return at;
     }
 }
 

@@ -1,1 +1,2 @@
 hallmark_test(base)
+hallmark_test(json_text)
