@@ -60,12 +60,13 @@ static void put_axes(struct hm_output *o, const struct plane *p)
             (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, HEIGHT - 5);
 }
 
-// What every row with that gap certifies: at no point drawn above the bound. Its right border is the largest gap, 1/k.
+// What every row with that gap certifies: at its points not above the bound, and between two of them, which stand closer where
+// the curve bends, by less than a tenth of a unit. Its right border is the largest gap, 1/k.
 static void put_margin(struct hm_output *o, const struct plane *p, const struct hm_region *g)
 {
     hm_putf(o, "<path class=\"line area\" d=\"M%d %d", LEFT, HEIGHT - BOTTOM);
     for (int i = 1; i <= CURVE; i++) {
-        double gap = p->gap * i / CURVE;
+        double rest = 1 - (double)i / CURVE, gap = p->gap * (1 - rest * rest * rest);
         hm_putf(o, "L%s %s", hm_units(plane_x(p, gap)).text,
                 hm_units_up(plane_y(p, hm_region_margin(g->k, g->m, hm_ival_point(gap)).lo)).text);
     }
