@@ -15,3 +15,9 @@ target_compile_definitions(test_compare_command PRIVATE HM_COMMAND="$<TARGET_FIL
 add_dependencies(test_compare_command hallmark_command)
 add_test(NAME compare COMMAND ${CMAKE_SOURCE_DIR}/tests/compare $<TARGET_FILE:hallmark_command>)
 set_tests_properties(compare PROPERTIES TIMEOUT 900)
+
+# The corpus of the fuzz target, replayed.
+add_executable(fuzz_sources tests/fuzz/fuzz_sources.c tests/fuzz/driver.c)
+target_link_libraries(fuzz_sources PRIVATE hallmark)
+file(GLOB corpus tests/fuzz/corpus/sources/*)
+add_test(NAME fuzz_sources COMMAND fuzz_sources ${corpus})
