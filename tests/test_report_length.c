@@ -69,8 +69,56 @@ static void length_is_bounded(void **state)
     unlink(log);
 }
 
+static void put_header(FILE *file, int rules)
+{
+    fputs("{\"hallmark\":1,\"kind\":\"header\",\"claims\":[", file);
+    for (int i = 0; i < rules; i++) fprintf(file, "%s\"%0*d|@#<*`\"", i ? "," : "", 120, i);
+    fputs("],\"m\":[1,2,3,4,5,6,7,8],\"margin\":false,\"acceptance\":\"match\",\"temperature\":\"0\",\"certify_temperature\":"
+          "\"1\",\"processors\":{\"top_k\":0,\"top_p\":\"1\"},\"top\":0,\"nodes\":\"path\",\"target\":{\"name\":\"t\",\"vocab\":8},"
+          "\"draft\":null,\"decoder\":{\"drafter\":\"none\",\"width\":1,\"depth\":1,\"budget\":1,\"traversal\":\"exhaustive\"}", file);
+    fputs(CHAIN, file);
+}
+
+// 60 rules with names full of what Markdown has to escape, for eight m, in 40 logs with 70 categories: a comment of an issue
+// takes the Markdown all the same, and what is cut is said.
+static void markdown_fits_a_comment(void **state)
+{
+    (void)state;
+    enum { RULES = 60, LOGS = 40 };
+    struct hm_report *report;
+    struct hm_error err;
+    char log[] = "/tmp/hallmark-wide-XXXXXX";
+    FILE *file = fdopen(mkstemp(log), "wb");
+    assert_non_null(file);
+    put_header(file, RULES);
+    for (int s = 0; s < 70; s++) {
+        fprintf(file, "{\"kind\":\"sequence\",\"sequence\":%d,\"id\":1,\"category\":\"%0*d||||\",\"prompt\":[],\"seed\":\"1\",\"stop\":{"
+                      "\"max_tokens\":0}%s", s, 140, s, CHAIN);
+        fprintf(file, "{\"kind\":\"step\",\"sequence\":%d,\"t\":0,\"token\":1,\"node\":0,\"depth\":0,\"row\":{\"why\":\"\"},\"draft_row\":"
+                      "{\"why\":\"\"},\"top\":[],\"support\":8,\"lse\":[\"0x1p+0\",\"0x1p+0\"],\"entropy\":[\"0x1p+0\",\"0x1p+0\"],\"source\":"
+                      "\"prefill\",\"round\":null,\"finish\":\"eos\",\"claims\":[", s);
+        for (int i = 0; i < RULES * 8; i++)
+            fprintf(file, "%s{\"rule\":\"%0*d|@#<*`\",\"m\":%d,\"m_from\":\"fixed\",\"k\":1,\"accepts\":\"yes\",\"edge\":[null,null],"
+                          "\"level_f\":[\"0x1p-2\",\"0x1p-2\"],\"tied_f\":[1,1],\"level_r\":[\"-0x1p+0\",\"-0x1p+0\"],\"tied_r\":[1,1],"
+                          "\"klf\":[\"0x1p-3\",\"0x1p-3\"],\"klr\":[\"0x1p-3\",\"0x1p-3\"],\"tv\":[\"0x1p-3\",\"0x1p-3\"],\"certified\":null,"
+                          "\"why\":\"\"}", i ? "," : "", 120, i / 8, i % 8 + 1);
+        fprintf(file, "]%s", CHAIN);
+    }
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(hm_report_open(&report, &err), HM_OK);
+    for (int i = 0; i < LOGS; i++)
+        if (hm_report_add(report, log, &err)) fail_msg("%s", err.message);
+    char *markdown = written(hm_report_write_markdown, report);
+    assert_in_range(strlen(markdown), 50000, 60000);
+    assert_non_null(strstr(markdown, "*Cut here: an issue takes no more."));
+    assert_non_null(strstr(markdown, "| Unexplained |")); // the answers come first
+    free(markdown);
+    hm_report_close(report);
+    unlink(log);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(length_is_bounded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(length_is_bounded), cmocka_unit_test(markdown_fits_a_comment)};
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
