@@ -146,6 +146,22 @@ hm_status hm_pair_weigh(struct hm_compare_pair *p, int side, const struct hm_sou
 
 // ---- positions
 
+static void hold_fork(struct hm_compare_pair *p, const struct hm_spool_record *record)
+{
+    p->fork = *record;
+    p->holds = p->forked = p->parted = true;
+}
+
+hm_status hm_pair_finish(struct hm_compare_pair *p, struct hm_error *err)
+{
+    if (!p->holds) return HM_OK;
+    if (p->run->side[0].now.misaligned || p->run->side[1].now.misaligned) {
+        p->fork.fork.fork.kind = HM_FORK_UNDECIDED;
+        p->fork.fork.fork.why = "a side does not list every token: places need not match";
+    }
+    return hm_spool_write(&p->run->spool, &p->fork, err);
+}
+
 static hm_status keep_fork(struct hm_compare_pair *p, const struct hm_source_token *a, const struct hm_source_token *b,
                            int32_t width, const struct hm_noise *noise, struct hm_error *err)
 {
@@ -161,8 +177,9 @@ static hm_status keep_fork(struct hm_compare_pair *p, const struct hm_source_tok
     if (fork->a.lacks) p->run->missing[0][fork->a.missing]++;
     if (fork->b.lacks) p->run->missing[1][fork->b.missing]++;
     p->forked = true;
-    p->parted |= !p->run->given;
-    return hm_spool_write(&p->run->spool, &record, err);
+    if (p->run->given) return hm_spool_write(&p->run->spool, &record, err);
+    hold_fork(p, &record);
+    return HM_OK;
 }
 
 static bool lacks_ids(const struct hm_evidence *row)
@@ -234,22 +251,21 @@ hm_status hm_pair_look(struct hm_compare_pair *p, struct hm_source_token *a, str
     return HM_OK;
 }
 
-hm_status hm_pair_end_early(struct hm_compare_pair *p, int ended, const struct hm_source_token *other, struct hm_error *err)
+void hm_pair_end_early(struct hm_compare_pair *p, int ended, const struct hm_source_token *other)
 {
     struct hm_spool_record record = {.kind = HM_SPOOL_FORK, .fork = {.width = other->width}};
     struct hm_source_token none = {.sequence = p->run->side[0].now.number, .t = other->t, .token = -1};
-    if (p->parted || other->of_prompt) return HM_OK;
-    if (p->run->given)
+    if (p->parted || other->of_prompt) return;
+    if (p->run->given) {
         hm_pair_fault(p->run, ended, HM_FINDING_LENGTH, other->t, "", "expected as many rows as the other side has, found fewer");
-    hm_pair_part(p);
-    if (p->run->given) return HM_OK;
+        hm_pair_part(p);
+        return;
+    }
     hm_fork_look(ended ? other : &none, ended ? &none : other, &record.fork.fork);
     record.fork.fork.sequence = none.sequence;
     record.fork.fork.a.lacks = record.fork.fork.b.lacks = false;
     record.fork.fork.kind = HM_FORK_UNDECIDED;
     record.fork.fork.why = ended ? "B's text ends here: at a limit or an end token, the log does not say"
                                  : "A's text ends here: at a limit or an end token, the log does not say";
-    p->forked = true;
-    p->run->parted--; // it is counted as a fork
-    return hm_spool_write(&p->run->spool, &record, err);
+    hold_fork(p, &record);
 }

@@ -16,6 +16,8 @@ struct hm_compare_pair {
     bool scored;                           // --model: the path could be given to it
     uint32_t prefix, tokens[2];            // tokens: emitted
     const char *category;
+    bool holds;                            // the fork that ended it, not written yet
+    struct hm_spool_record fork;
 };
 
 // What a side of the pair claims of its sampling.
@@ -36,7 +38,9 @@ void hm_pair_take_first(struct hm_source_token *token);
 hm_status hm_pair_weigh(struct hm_compare_pair *pair, int side, const struct hm_source_token *token, struct hm_error *err);
 // Both sides have a token at one place.
 hm_status hm_pair_look(struct hm_compare_pair *pair, struct hm_source_token *a, struct hm_source_token *b, struct hm_error *err);
+// Writes the fork that ended the pair, when all of both sides was read.
+hm_status hm_pair_finish(struct hm_compare_pair *pair, struct hm_error *err);
 // One side's text ends where the other's goes on.
-hm_status hm_pair_end_early(struct hm_compare_pair *pair, int ended, const struct hm_source_token *other, struct hm_error *err);
+void hm_pair_end_early(struct hm_compare_pair *pair, int ended, const struct hm_source_token *other);
 
 #endif

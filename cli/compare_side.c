@@ -50,8 +50,11 @@ static hm_status look(struct hm_compare_side *side, struct hm_error *err)
         hm_status rc = hm_source_next(side->source, &side->event, err);
         if (rc) return rc;
         if (side->event.kind != HM_EVENT_FINDING) side->held = true;
-        else if (side->finding && (side->any ? side->at >= side->told : side->told == 0))
-            side->finding(side->user, side->letter, side->event.finding);
+        else {
+            side->now.misaligned |= side->any && side->event.finding->kind == HM_FINDING_LENGTH;
+            if (side->finding && (side->any ? side->at >= side->told : side->told == 0))
+                side->finding(side->user, side->letter, side->event.finding);
+        }
     }
     return HM_OK;
 }

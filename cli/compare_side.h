@@ -15,6 +15,7 @@ struct hm_side_sequence {
     char *id, *category;                    // "" when there is none
     char *temperature, *seed, *acceptance;
     bool told_prompt;
+    bool misaligned; // it does not list every token, as a finding said: from somewhere on, t is not a token's place
     int32_t *prompt; // ids [prompt_length]
     size_t prompt_length, prompt_room;
 };

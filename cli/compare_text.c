@@ -62,6 +62,21 @@ static void print_outlier(const struct hm_compare_judged *j)
                p->noise.shared);
 }
 
+// At 80 columns, indented like a block.
+static void print_wrapped(const char *text)
+{
+    enum { MOST = 69 };
+    while (*text) {
+        size_t n = strlen(text), at = n;
+        if (n > MOST)
+            for (at = MOST; at > 0 && text[at] != ' ';) at--;
+        if (at == 0) at = n;
+        printf("           %.*s\n", (int)at, text);
+        text += at;
+        while (*text == ' ') text++;
+    }
+}
+
 static void print_finding(const struct hm_spool_finding *f)
 {
     char what[HM_FINDING_WHAT], where[HM_FINDING_WHERE];
@@ -69,7 +84,8 @@ static void print_finding(const struct hm_spool_finding *f)
     snprintf(where, sizeof where, "%s", f->finding.where);
     hm_compare_clean(what);
     hm_compare_clean(where);
-    printf("finding    %c, %s%s%s: %s\n", f->side, hm_finding_name(f->finding.kind), *where ? ", " : "", where, what);
+    printf("finding    %c, %s%s%s:\n", f->side, hm_finding_name(f->finding.kind), *where ? ", " : "", where);
+    print_wrapped(what);
 }
 
 static bool shown(uint64_t *count, uint64_t most, const char *what)
@@ -175,10 +191,11 @@ static void print_missing(const struct hm_compare_run *run)
 {
     for (int s = 0; s < 2; s++)
         for (int m = 0; m < HM_MISSINGS; m++)
-            if (run->missing[s][m])
-                printf("missing    %c, %s, at %s place%s: %s\n", s ? 'B' : 'A', hm_missing_name((enum hm_missing)m),
-                       hm_number_count(run->missing[s][m]).text, plural(run->missing[s][m]),
-                       hm_format_flag(run->side[s].format, (enum hm_missing)m));
+            if (run->missing[s][m]) {
+                printf("missing    %c, %s, at %s place%s:\n", s ? 'B' : 'A', hm_missing_name((enum hm_missing)m),
+                       hm_number_count(run->missing[s][m]).text, plural(run->missing[s][m]));
+                print_wrapped(hm_format_flag(run->side[s].format, (enum hm_missing)m));
+            }
 }
 
 hm_status hm_compare_print_text(struct hm_compare_run *run, struct hm_error *err)

@@ -68,7 +68,7 @@ static hm_status walk_two(struct hm_compare_pair *p, struct hm_error *err)
             rc = hm_pair_weigh(p, s, &token[s], err);
         }
         if (!rc && order == 0) rc = hm_pair_look(p, &token[0], &token[1], err);
-        else if (!rc && !next[order < 0]) rc = hm_pair_end_early(p, order < 0, &token[order > 0], err);
+        else if (!rc && !next[order < 0]) hm_pair_end_early(p, order < 0, &token[order > 0]);
         for (int s = 0; s < 2 && !rc; s++)
             if (has[s]) rc = hm_side_token(&side[s], &next[s], err);
     }
@@ -143,7 +143,7 @@ static hm_status walk_pair(struct hm_compare_pair *p, struct hm_error *err)
 {
     struct hm_compare_run *run = p->run;
     const struct hm_side_sequence *a = &run->side[0].now, *b = &run->side[1].now;
-    p->parted = p->forked = p->scored = false;
+    p->parted = p->forked = p->scored = p->holds = false;
     p->prefix = 0;
     hm_status rc = begin_prompt(p, err);
     if (!rc) rc = hm_pair_group(p, 0, NULL, err);
@@ -154,6 +154,7 @@ static hm_status walk_pair(struct hm_compare_pair *p, struct hm_error *err)
         hm_pair_part(p);
     }
     if (!rc) rc = run->rescore ? walk_model(p, err) : walk_two(p, err);
+    if (!rc) rc = hm_pair_finish(p, err);
     if (rc) return rc;
     run->prefix[run->prompts - 1] = p->prefix;
     run->identical += !p->parted && !p->forked;

@@ -167,6 +167,7 @@ void hm_fork_look(const struct hm_source_token *a, const struct hm_source_token 
     struct hm_ival sum = hm_ival_add(out->a.lead, out->b.lead);
     if (out->a.lead.lo == INFINITY || out->b.lead.lo == INFINITY) sum = hm_ival_point(INFINITY); // a masked token
     out->needs = half_of(sum);
+    if (out->a.behind.lo == 0 && out->b.behind.lo == 0) out->needs = at_least_zero(out->needs);
     if (!out->a.has_row && !out->b.has_row) settle(out, HM_FORK_UNDECIDED, "neither side has a row here");
     else if (out->a.behind.lo > 0) settle(out, HM_FORK_UNEXPLAINED, not_first_a);
     else if (out->b.behind.lo > 0) settle(out, HM_FORK_UNEXPLAINED, not_first_b);
