@@ -19,11 +19,14 @@ static hm_status certify(struct hm_row *p, struct hm_row *q, struct hm_example *
     hm_status rc = hm_rule_parse("greedy", &greedy, err);
     if (rc) return rc;
     rc = hm_row_distance(p, q, &d, err);
-    if (!rc) rc = hm_claim_make(&(struct hm_claim_query){.rule = &greedy, .target = p, .draft = q, .distance = &d, .token = -1, .m = 1},
-                                &claim, err);
+    if (!rc)
+        rc = hm_claim_make(
+            &(struct hm_claim_query){.rule = &greedy, .target = p, .draft = q, .distance = &d, .token = -1, .m = 1},
+            &claim, err);
     hm_rule_clear(&greedy);
     if (rc) return rc;
-    const struct hm_ival distance[3] = {d.kl_pq, d.kl_qp, d.tv}, level[3] = {claim.level.klf, claim.level.klr, claim.level.tv};
+    const struct hm_ival distance[3] = {d.kl_pq, d.kl_qp, d.tv},
+                         level[3] = {claim.level.klf, claim.level.klr, claim.level.tv};
     for (int i = 0; i < 3; i++) {
         out->distance[i] = distance[i];
         out->level[i] = level[i];

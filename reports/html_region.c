@@ -1,5 +1,5 @@
-// Acceptance regions, one picture for each step near the line: the plane of the gap and KL(p||q), with what is certified from
-// the gap alone, what this step's row adds, its draft and its witness (region.h, docs/theory.md §2, §3).
+// Acceptance regions, one picture for each step near the line: the plane of the gap and KL(p||q), with what is
+// certified from the gap alone, what this step's row adds, its draft and its witness (region.h, docs/theory.md §2, §3).
 #include "bounds/ival_math.h"
 #include "reports/html.h"
 #include "reports/picture.h"
@@ -47,7 +47,8 @@ static void put_axes(struct hm_output *o, const struct plane *p)
     for (size_t i = 0; i < sizeof ticks / sizeof *ticks && ticks[i] <= p->high; i++)
         if (last - plane_y(p, ticks[i]) >= 19) {
             last = plane_y(p, ticks[i]);
-            hm_putf(o, "<text x=\"%d\" y=\"%s\">%s</text>", LEFT - 7, hm_units(last + 4).text, hm_number_near(ticks[i], 2).text);
+            hm_putf(o, "<text x=\"%d\" y=\"%s\">%s</text>", LEFT - 7, hm_units(last + 4).text,
+                    hm_number_near(ticks[i], 2).text);
         }
     hm_put(o, "</g><g class=\"muted m\">");
     for (int i = 0; i <= 4; i++) {
@@ -55,13 +56,15 @@ static void put_axes(struct hm_output *o, const struct plane *p)
         hm_putf(o, "<text x=\"%s\" y=\"%d\">%s</text>", hm_units(plane_x(p, gap)).text, HEIGHT - BOTTOM + 18,
                 hm_number_near(gap, 2).text);
     }
-    hm_putf(o, "<text x=\"%d\" y=\"%d\">gap p(k) \xe2\x88\x92 p(k+1)</text></g><text class=\"muted\" x=\"8\" y=\"12\">KLf, nats (square "
-               "root)</text>\n",
+    hm_putf(o,
+            "<text x=\"%d\" y=\"%d\">gap p(k) \xe2\x88\x92 p(k+1)</text></g><text class=\"muted\" x=\"8\" "
+            "y=\"12\">KLf, nats (square "
+            "root)</text>\n",
             (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, HEIGHT - 5);
 }
 
-// What every row with that gap certifies: at its points not above the bound, and between two of them, which stand closer where
-// the curve bends, by less than a tenth of a unit. Its right border is the largest gap, 1/k.
+// What every row with that gap certifies: at its points not above the bound, and between two of them, which stand
+// closer where the curve bends, by less than a tenth of a unit. Its right border is the largest gap, 1/k.
 static void put_margin(struct hm_output *o, const struct plane *p, const struct hm_region *g)
 {
     hm_putf(o, "<path class=\"line area\" d=\"M%d %d", LEFT, HEIGHT - BOTTOM);
@@ -77,7 +80,8 @@ static void put_label(struct hm_output *o, double x, double y, bool above, const
 {
     double width = 6.6 * (double)strlen(text);
     bool right = x - 12 - width < LEFT; // the curve rises to the right, so the left is better where there is room
-    hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%s</text>", right ? "" : " e", hm_units(right ? x + 12 : x - 12).text,
+    hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%s</text>", right ? "" : " e",
+            hm_units(right ? x + 12 : x - 12).text,
             hm_units(fmin(fmax(above ? y - 7 : y + 15, TOP + 12), HEIGHT - BOTTOM - 5)).text, text);
 }
 
@@ -95,17 +99,23 @@ static void put_points(struct hm_output *o, const struct plane *p, const struct 
     bool beyond = !(g->distance[0].hi <= p->high);
     double draft = beyond ? TOP : plane_y(p, g->distance[0].hi);
     hm_putf(o, "<path class=\"level\" d=\"M%d %sH%d\"/>", LEFT, hm_units_up(level).text, HM_PICTURE_WIDTH - RIGHT);
-    hm_putf(o, "<path class=\"reach fails\" d=\"M%s %sV%d\"/><path class=\"reach row\" d=\"M%s %sV%s\"/><path class=\"reach gap\" "
-               "d=\"M%s %sV%s\"/>\n",
-            hm_units(x).text, hm_units_up(level).text, TOP, hm_units(x).text, hm_units_up(margin).text, hm_units_up(level).text,
-            hm_units(x).text, hm_units(zero).text, hm_units_up(margin).text);
+    hm_putf(o,
+            "<path class=\"reach fails\" d=\"M%s %sV%d\"/><path class=\"reach row\" d=\"M%s %sV%s\"/><path "
+            "class=\"reach gap\" "
+            "d=\"M%s %sV%s\"/>\n",
+            hm_units(x).text, hm_units_up(level).text, TOP, hm_units(x).text, hm_units_up(margin).text,
+            hm_units_up(level).text, hm_units(x).text, hm_units(zero).text, hm_units_up(margin).text);
     hm_putf(o, "<path class=\"witness\" d=\"M%s %sl8 8l-8 8l-8 -8z\"/>", hm_units(x).text, hm_units(level - 8).text);
     if (beyond)
         hm_putf(o, "<path class=\"draft\" d=\"M%s %dl6 10h-12z\"/>", hm_units(x).text, TOP);
     else
-        hm_putf(o, "<circle class=\"draft\" cx=\"%s\" cy=\"%s\" r=\"4.5\"/>", hm_units(x).text, hm_units_down(draft).text);
+        hm_putf(o, "<circle class=\"draft\" cx=\"%s\" cy=\"%s\" r=\"4.5\"/>", hm_units(x).text,
+                hm_units_down(draft).text);
     put_label(o, x, level, g->certified, "witness");
-    put_label(o, x, draft, !g->certified, !beyond ? "draft" : isinf(g->distance[0].hi) ? "draft: infinite" : "draft: above the picture");
+    put_label(o, x, draft, !g->certified,
+              !beyond                    ? "draft"
+              : isinf(g->distance[0].hi) ? "draft: infinite"
+                                         : "draft: above the picture");
     hm_put(o, "\n");
 }
 
@@ -115,12 +125,13 @@ static void put_plane(struct hm_output *o, const struct hm_region *g)
     struct plane p = plane_of(g);
     snprintf(title, sizeof title, "KL(p\xe2\x80\x96q) against the gap, for k = %lld and m = %lld, with one %s step",
              (long long)g->k, (long long)g->m, g->certified ? "certified" : "uncertified");
-    snprintf(description, sizeof description,
-             "The curve is what every row with that gap certifies. At this step's gap, at least %s, it is %s; the whole row "
-             "certifies up to KLf* = %s, where the witness stands; the draft is at KLf = %s, %s.",
-             hm_number_down(g->gap.lo, 4).text, hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text,
-             hm_number_down(g->level[0].lo, 4).text, hm_number_up(g->distance[0].hi, 4).text,
-             g->certified ? "below it" : "not below it");
+    snprintf(
+        description, sizeof description,
+        "The curve is what every row with that gap certifies. At this step's gap, at least %s, it is %s; the whole row "
+        "certifies up to KLf* = %s, where the witness stands; the draft is at KLf = %s, %s.",
+        hm_number_down(g->gap.lo, 4).text, hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text,
+        hm_number_down(g->level[0].lo, 4).text, hm_number_up(g->distance[0].hi, 4).text,
+        g->certified ? "below it" : "not below it");
     hm_picture_open(o, HEIGHT, title, description);
     put_axes(o, &p);
     put_margin(o, &p, g);
@@ -154,7 +165,8 @@ static void put_values(struct hm_output *o, const struct hm_region *g)
     snprintf(text, sizeof text, "\xe2\x89\xa5 %s", hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text);
     put_value(o, "KLf* from the gap alone", text);
     for (int i = 0; i < 3; i++) {
-        snprintf(text, sizeof text, "\xe2\x89\xa4 %s, \xe2\x89\xa5 %s", hm_number_up(g->distance[i].hi, digits_of(g, i)).text,
+        snprintf(text, sizeof text, "\xe2\x89\xa4 %s, \xe2\x89\xa5 %s",
+                 hm_number_up(g->distance[i].hi, digits_of(g, i)).text,
                  hm_number_down(g->level[i].lo, digits_of(g, i)).text);
         put_value(o, names[i], text);
     }
@@ -183,7 +195,8 @@ static void put_step(struct hm_output *o, const struct hm_report *r, const struc
             isinf(g->distance[0].hi) ? "\xe2\x88\x9e" : hm_number_up(g->distance[0].hi, digits_of(g, 0)).text);
     hm_putf(o, "KLf* \xe2\x89\xa5 %s, from the gap alone \xe2\x89\xa5 %s: %s by KLf.</p><div class=\"pair\"><div>\n",
             hm_number_down(g->level[0].lo, digits_of(g, 0)).text,
-            hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text, g->certified ? "certified" : "not certified");
+            hm_number_down(hm_region_margin(g->k, g->m, g->gap).lo, 4).text,
+            g->certified ? "certified" : "not certified");
     put_plane(o, g);
     hm_put(o, "</div><div>");
     if (hm_simplex_fits(g))
@@ -199,7 +212,8 @@ static void tab_name(const struct hm_region *g, char out[96])
     double share = g->distance[0].hi / g->level[0].lo;
     int digits = digits_of(g, 0) - 1;
     snprintf(out, 96, "%s, %s", g->certified ? "certified" : "uncertified",
-             isinf(share) ? "\xe2\x88\x9e" : (g->certified ? hm_number_up(share, digits) : hm_number_near(share, digits)).text);
+             isinf(share) ? "\xe2\x88\x9e"
+                          : (g->certified ? hm_number_up(share, digits) : hm_number_near(share, digits)).text);
 }
 
 void hm_html_regions(struct hm_output *o, const struct hm_report *r, size_t index)
@@ -235,10 +249,11 @@ void hm_html_regions(struct hm_output *o, const struct hm_report *r, size_t inde
         hm_tab_close(o);
     }
     hm_tabs_close(o);
-    hm_picture_made(o, r,
-                    "Curve: [k&psi;(my) + m&psi;(&minus;ky)]/(k+m), &psi;(v) = (1+v)ln(1+v) &minus; v, at the gap y; level: the "
-                    "logged KLf*, lower end; draft: the logged KL(p\xe2\x80\x96q), upper end; gap: the logged one, or from the two "
-                    "edge logits and the logged lse. A certificate holds strictly below the level; the witness stands on it.",
-                    "2, 3", (long)index, "regions");
+    hm_picture_made(
+        o, r,
+        "Curve: [k&psi;(my) + m&psi;(&minus;ky)]/(k+m), &psi;(v) = (1+v)ln(1+v) &minus; v, at the gap y; level: the "
+        "logged KLf*, lower end; draft: the logged KL(p\xe2\x80\x96q), upper end; gap: the logged one, or from the two "
+        "edge logits and the logged lse. A certificate holds strictly below the level; the witness stands on it.",
+        "2, 3", (long)index, "regions");
     hm_put(o, "</div>\n");
 }

@@ -1,5 +1,6 @@
-// The requirement curves of a claim: for KL(p||q), KL(q||p) and TV, at which share of the steps a draft may have x and is still
-// certified, with the draft that was used laid over it (requirement.h, docs/theory.md §2). They need target rows only.
+// The requirement curves of a claim: for KL(p||q), KL(q||p) and TV, at which share of the steps a draft may have x and
+// is still certified, with the draft that was used laid over it (requirement.h, docs/theory.md §2). They need target
+// rows only.
 #include "reports/html.h"
 #include "reports/picture.h"
 
@@ -11,7 +12,8 @@ enum { LEFT = 46, RIGHT = 12, TOP = 12, HEIGHT = 250, BOTTOM = 40 };
 static const struct {
     const char *name, *unit, *member;
     int most; // power of ten that the values do not exceed
-} KIND[HM_REQUIREMENTS] = {{"KLf", "nats", "requirement.klf", 3}, {"KLr", "nats", "requirement.klr", 3}, {"TV", "", "requirement.tv", 0}};
+} KIND[HM_REQUIREMENTS] = {
+    {"KLf", "nats", "requirement.klf", 3}, {"KLr", "nats", "requirement.klr", 3}, {"TV", "", "requirement.tv", 0}};
 
 static const unsigned SHARES[] = {99, 90, 50};
 
@@ -31,15 +33,16 @@ static double plane_y(double share)
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share);
 }
 
-// From the lowest hundredth of the requirement, and the lowest fiftieth of the draft, to their largest, in whole powers of
-// ten; two at least.
+// From the lowest hundredth of the requirement, and the lowest fiftieth of the draft, to their largest, in whole powers
+// of ten; two at least.
 static struct plane plane_of(const struct hm_requirement *q, int most)
 {
     const struct hm_histogram *both[] = {q->level, q->draft};
     double low = INFINITY, high = 0;
     for (int i = 0; i < 2; i++) {
         if (!both[i]->count) continue;
-        double value = i ? hm_histogram_lower(q->draft, hm_histogram_rank(q->draft, 2, 100)) : hm_requirement_at(q->level, 99);
+        double value =
+            i ? hm_histogram_lower(q->draft, hm_histogram_rank(q->draft, 2, 100)) : hm_requirement_at(q->level, 99);
         if (value > 0) low = fmin(low, value);
         value = both[i]->most;
         if (isinf(value)) value = hm_histogram_lower(both[i], hm_histogram_rank(both[i], 98, 100));
@@ -55,7 +58,8 @@ static struct plane plane_of(const struct hm_requirement *q, int most)
 static void put_axes(struct hm_output *o, const struct plane *p, int kind)
 {
     hm_put(o, "<path class=\"grid\" d=\"");
-    for (int i = 0; i <= 4; i++) hm_putf(o, "M%d %sH%d", LEFT, hm_units(plane_y(i / 4.0)).text, HM_PICTURE_WIDTH - RIGHT);
+    for (int i = 0; i <= 4; i++)
+        hm_putf(o, "M%d %sH%d", LEFT, hm_units(plane_y(i / 4.0)).text, HM_PICTURE_WIDTH - RIGHT);
     hm_put(o, "\"/><path class=\"tick\" d=\"");
     for (int e = p->from; e < p->to; e++)
         for (int digit = 1; digit < 10; digit++)
@@ -66,8 +70,9 @@ static void put_axes(struct hm_output *o, const struct plane *p, int kind)
     hm_put(o, "</g><g class=\"muted m\">");
     int every = p->to - p->from > 6 ? 2 : 1;
     for (int e = p->to; e >= p->from; e -= every)
-        hm_putf(o, "<text x=\"%s\" y=\"%d\">%s</text>", hm_units(fmin(plane_x(p, pow(10, e)), HM_PICTURE_WIDTH - 14)).text,
-                HEIGHT - BOTTOM + 19, hm_number_near(pow(10, e), 2).text);
+        hm_putf(o, "<text x=\"%s\" y=\"%d\">%s</text>",
+                hm_units(fmin(plane_x(p, pow(10, e)), HM_PICTURE_WIDTH - 14)).text, HEIGHT - BOTTOM + 19,
+                hm_number_near(pow(10, e), 2).text);
     hm_putf(o, "<text x=\"%d\" y=\"%d\">x, %s%s%s</text></g>\n", (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, HEIGHT - 5,
             KIND[kind].unit, KIND[kind].unit[0] ? " of " : "", KIND[kind].name);
 }
@@ -104,7 +109,8 @@ static void put_points(struct hm_output *o, const struct plane *p, const struct 
         hm_putf(o, "<circle class=\"dot-level\" cx=\"%s\" cy=\"%s\" r=\"3.5\"/>", hm_units(x).text, hm_units(y).text);
         bool border = x > HM_PICTURE_WIDTH - 95;
         hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%u%%: %s</text>\n", border ? " e" : "",
-                hm_units(border ? HM_PICTURE_WIDTH - 2 : x + 8).text, hm_units(y - 5).text, SHARES[i], hm_number_down(at, 3).text);
+                hm_units(border ? HM_PICTURE_WIDTH - 2 : x + 8).text, hm_units(y - 5).text, SHARES[i],
+                hm_number_down(at, 3).text);
     }
 }
 
@@ -128,7 +134,8 @@ static void put_table(struct hm_output *o, const struct hm_requirement *q, size_
         if (isinf(at) || !(at > 0))
             hm_put(o, isinf(at) ? "any" : "nothing is");
         else
-            hm_html_value(o, hm_number_down(at, 3).text, NULL, "claims.%zu.%s.certified_below.x%u", claim, KIND[kind].member, SHARES[i]);
+            hm_html_value(o, hm_number_down(at, 3).text, NULL, "claims.%zu.%s.certified_below.x%u", claim,
+                          KIND[kind].member, SHARES[i]);
         hm_put(o, "</td>");
         if (q->draft->count) hm_putf(o, "<td>%s</td>", isinf(at) ? "\xe2\x80\x93" : share_below(q->draft, at).text);
         hm_put(o, "</tr>");
@@ -144,11 +151,12 @@ static void put_kind(struct hm_output *o, const struct hm_requirement *q, size_t
     snprintf(title, sizeof title, "Share of steps whose requirement %s* is at least x%s%s%s", name,
              q->draft->count ? ", and share of steps whose draft has a " : "", q->draft->count ? name : "",
              q->draft->count ? " of at least x" : "");
-    hm_putf(o, "<div class=\"reads\" data-plane=\"%d %d %d %d %d %d\" data-name=\"%s\">", LEFT, HM_PICTURE_WIDTH - RIGHT, TOP,
-            HEIGHT - BOTTOM, p.from, p.to, name);
-    hm_picture_open(o, HEIGHT, title,
-                    "Both fall from all steps at the left to none at the right; x is on a logarithmic axis. The table below has "
-                    "three points of the requirement.");
+    hm_putf(o, "<div class=\"reads\" data-plane=\"%d %d %d %d %d %d\" data-name=\"%s\">", LEFT,
+            HM_PICTURE_WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, p.from, p.to, name);
+    hm_picture_open(
+        o, HEIGHT, title,
+        "Both fall from all steps at the left to none at the right; x is on a logarithmic axis. The table below has "
+        "three points of the requirement.");
     put_axes(o, &p, kind);
     if (q->draft->count) put_curve(o, &p, q->draft, NO_LOWER, "line second");
     put_curve(o, &p, q->level, NO_HIGHER, "line");
@@ -167,11 +175,13 @@ void hm_html_requirement(struct hm_output *o, const struct hm_report *r, size_t 
 {
     static const char *const names[HM_REQUIREMENTS] = {"KLf", "KLr", "TV"};
     const struct hm_claim_figures *f = &r->claims[index];
-    const struct hm_requirement q[HM_REQUIREMENTS] = {{&f->klf, &f->draft}, {&f->klr, &f->draft_klr}, {&f->tv, &f->draft_tv}};
+    const struct hm_requirement q[HM_REQUIREMENTS] = {
+        {&f->klf, &f->draft}, {&f->klr, &f->draft_klr}, {&f->tv, &f->draft_tv}};
     char group[40];
     hm_put(o, "<div class=\"panel\"><h3>Requirement curve</h3><p class=\"note\">");
     hm_html_claim_name(o, f);
-    hm_put(o, ". What any draft must reach, from target rows only: where it stays below x, the share of steps on the solid line "
+    hm_put(o, ". What any draft must reach, from target rows only: where it stays below x, the share of steps on the "
+              "solid line "
               "is certified.</p><p class=\"note\">");
     put_keys(o, f);
     hm_put(o, "</p>\n");
@@ -186,9 +196,10 @@ void hm_html_requirement(struct hm_output *o, const struct hm_report *r, size_t 
         hm_tabs_close(o);
     } else
         put_kind(o, &q[0], index, 0);
-    hm_picture_made(o, r,
-                    "Solid: steps with D* &ge; x / steps with levels, draft row or not, lower ends. Dashed: steps with D &ge; x / "
-                    "steps with a draft row, upper ends. Both are exact where a bin begins (32 bins to a factor of two).",
-                    "2", (long)index, "requirement");
+    hm_picture_made(
+        o, r,
+        "Solid: steps with D* &ge; x / steps with levels, draft row or not, lower ends. Dashed: steps with D &ge; x / "
+        "steps with a draft row, upper ends. Both are exact where a bin begins (32 bins to a factor of two).",
+        "2", (long)index, "requirement");
     hm_put(o, "</div>\n");
 }

@@ -1,11 +1,13 @@
 // Simplex pictures: distributions on two and on three tokens as points, what is certified and where coverage fails
-// (region.h, docs/theory.md §2). For a step of a log the triangle is a projection: its two first tokens and all others as one.
+// (region.h, docs/theory.md §2). For a step of a log the triangle is a projection: its two first tokens and all others
+// as one.
 //
-// The shadow of what KLf certifies is drawn exactly: merging tokens never raises KL(p||q), and where q splits its rest as p does
-// it leaves it as it is; so a point is a shadow of some certified q if and only if the distance between the shadows is below.
+// The shadow of what KLf certifies is drawn exactly: merging tokens never raises KL(p||q), and where q splits its rest
+// as p does it leaves it as it is; so a point is a shadow of some certified q if and only if the distance between the
+// shadows is below.
 #include "bounds/ival_math.h"
-#include "reports/html.h"
 #include "reports/example.h"
+#include "reports/html.h"
 #include "reports/picture.h"
 
 #include <math.h>
@@ -30,8 +32,8 @@ static double middle(struct hm_ival x)
     return x.lo + (x.hi - x.lo) / 2;
 }
 
-// A closed line around p where the distance to it is `level`: inside of it, or outside where the draft is only known to be
-// within. Points are added between two rays until the line is straight there.
+// A closed line around p where the distance to it is `level`: inside of it, or outside where the draft is only known to
+// be within. Points are added between two rays until the line is straight there.
 struct outline {
     const struct hm_three *p;
     double from[2];
@@ -49,12 +51,13 @@ static struct point on_ray(const struct outline *l, double turns)
     return place(l->from[0] + t * (-d2 - d3), l->from[1] + t * d2);
 }
 
-static void put_between(struct hm_output *o, const struct outline *l, double a, struct point at_a, double b, struct point at_b,
-                        int depth)
+static void put_between(struct hm_output *o, const struct outline *l, double a, struct point at_a, double b,
+                        struct point at_b, int depth)
 {
     double half = a + (b - a) / 2, dx = at_b.x - at_a.x, dy = at_b.y - at_a.y, length = hypot(dx, dy);
     struct point at = on_ray(l, half);
-    double off = length > 0 ? fabs(dx * (at.y - at_a.y) - dy * (at.x - at_a.x)) / length : hypot(at.x - at_a.x, at.y - at_a.y);
+    double off =
+        length > 0 ? fabs(dx * (at.y - at_a.y) - dy * (at.x - at_a.x)) / length : hypot(at.x - at_a.x, at.y - at_a.y);
     if (depth > 0 && (off > 0.3 || length > 60)) {
         put_between(o, l, a, at_a, half, at, depth - 1);
         put_between(o, l, half, at, b, at_b, depth - 1);
@@ -85,8 +88,8 @@ static void put_polygon(struct hm_output *o, const char *class_name, const doubl
     hm_put(o, "Z\"/>");
 }
 
-// Where coverage fails. With three tokens: where the first is not above both others. In a projection: where it is not above the
-// second; where all others together reach it, it depends on how they share.
+// Where coverage fails. With three tokens: where the first is not above both others. In a projection: where it is not
+// above the second; where all others together reach it, it depends on how they share.
 static void put_failure(struct hm_output *o, bool projected)
 {
     static const double third = 1.0 / 3, all[3][2] = {{1, 0}, {0, 1}, {0, 0}};
@@ -103,8 +106,10 @@ static void put_failure(struct hm_output *o, bool projected)
 
 static void put_corners(struct hm_output *o, const char *third)
 {
-    hm_putf(o, "<g class=\"muted m\"><text x=\"%g\" y=\"308\">first token</text><text x=\"%g\" y=\"308\">second token</text><text "
-               "x=\"%g\" y=\"12\">%s</text></g>",
+    hm_putf(o,
+            "<g class=\"muted m\"><text x=\"%g\" y=\"308\">first token</text><text x=\"%g\" y=\"308\">second "
+            "token</text><text "
+            "x=\"%g\" y=\"12\">%s</text></g>",
             CORNER[0][0], CORNER[1][0], CORNER[2][0], third);
 }
 
@@ -118,14 +123,16 @@ static void put_witness(struct hm_output *o, double q1, double q2, const char *c
 static void put_dot(struct hm_output *o, double q1, double q2, const char *class_name, const char *name, int dx, int dy)
 {
     struct point at = place(q1, q2);
-    hm_putf(o, "<g class=\"%s\" transform=\"translate(%s %s)\"><circle r=\"5\"/><text class=\"halo m\" x=\"%d\" y=\"%d\">%s</text></g>",
+    hm_putf(o,
+            "<g class=\"%s\" transform=\"translate(%s %s)\"><circle r=\"5\"/><text class=\"halo m\" x=\"%d\" "
+            "y=\"%d\">%s</text></g>",
             class_name, hm_units(at.x).text, hm_units(at.y).text, dx, dy, name);
 }
 
 bool hm_simplex_fits(const struct hm_region *g)
 {
-    return g->k == 1 && g->m == 1 && g->edge[0].lo > 0 && g->edge[0].hi + g->edge[1].hi < 1 && middle(g->water[0]) <= 0.5 &&
-           g->water[0].lo >= 0;
+    return g->k == 1 && g->m == 1 && g->edge[0].lo > 0 && g->edge[0].hi + g->edge[1].hi < 1 &&
+           middle(g->water[0]) <= 0.5 && g->water[0].lo >= 0;
 }
 
 void hm_html_simplex_step(struct hm_output *o, const struct hm_region *g)
@@ -134,20 +141,24 @@ void hm_html_simplex_step(struct hm_output *o, const struct hm_region *g)
     struct hm_three p = hm_three_of(g->edge[0], g->edge[1]);
     double c = middle(g->water[0]), first = middle(g->edge[0]), second = middle(g->edge[1]);
     snprintf(description, sizeof description,
-             "A triangle whose corners are the first token, the second, and all others as one. The target has %s, %s and %s. The "
+             "A triangle whose corners are the first token, the second, and all others as one. The target has %s, %s "
+             "and %s. The "
              "shadow of what KLf certifies touches the line where the first two are equal at the witness, %s each.",
-             hm_number_near(first, 3).text, hm_number_near(second, 3).text, hm_number_near(fmax(1 - first - second, 0), 3).text,
-             hm_number_near(c, 3).text);
-    hm_picture_open(o, HEIGHT, "The step as a point of a triangle, projected: the two first tokens and all others", description);
+             hm_number_near(first, 3).text, hm_number_near(second, 3).text,
+             hm_number_near(fmax(1 - first - second, 0), 3).text, hm_number_near(c, 3).text);
+    hm_picture_open(o, HEIGHT, "The step as a point of a triangle, projected: the two first tokens and all others",
+                    description);
     put_failure(o, true);
     put_set(o, &p, 0, g->level[0], HM_INSIDE, "set klf");
-    if (g->distance[0].hi < INFINITY) put_set(o, &p, 0, (struct hm_ival){g->distance[0].hi, g->distance[0].hi}, HM_OUTSIDE, "set of-draft");
+    if (g->distance[0].hi < INFINITY)
+        put_set(o, &p, 0, (struct hm_ival){g->distance[0].hi, g->distance[0].hi}, HM_OUTSIDE, "set of-draft");
     put_corners(o, "all others, together");
     put_witness(o, c, c, "witness", 6);
     put_dot(o, first, second, "p", "p", -11, -6);
     hm_put(o, "</svg>\n<p class=\"note\">Projected: the two first tokens and all others as one. ");
     hm_picture_key(o, HM_KEY_BAR("set klf"), "shadow of what KLf certifies");
-    if (g->distance[0].hi < INFINITY) hm_picture_key(o, HM_KEY_LINE("set of-draft"), "the draft\xe2\x80\x99s shadow lies within");
+    if (g->distance[0].hi < INFINITY)
+        hm_picture_key(o, HM_KEY_LINE("set of-draft"), "the draft\xe2\x80\x99s shadow lies within");
     hm_picture_key(o, HM_KEY_BAR("fails"), "coverage fails");
     hm_picture_key(o, HM_KEY_BAR("may-fail"), "it may, if one of the others has more than the first");
     hm_put(o, "</p>");
@@ -158,11 +169,12 @@ static void put_triangle(struct hm_output *o, const struct hm_example *e)
 {
     struct hm_three p = {{e->p[0], e->p[1], e->p[2]}};
     double c = middle(e->water[0]), z = exp(-middle(e->level[1])), g = exp(middle(e->water[1])) / z;
-    hm_putf(o, "<div data-corners=\"%g %g %g %g %g %g\">", CORNER[0][0], CORNER[0][1], CORNER[1][0], CORNER[1][1], CORNER[2][0],
-            CORNER[2][1]);
-    hm_picture_open(o, HEIGHT, "Three tokens: all drafts as a triangle, the certified ones around the target",
-                    "Three sets around the target p, one for each distance, all inside the part where the first token is the "
-                    "likeliest; each touches its border at a witness.");
+    hm_putf(o, "<div data-corners=\"%g %g %g %g %g %g\">", CORNER[0][0], CORNER[0][1], CORNER[1][0], CORNER[1][1],
+            CORNER[2][0], CORNER[2][1]);
+    hm_picture_open(
+        o, HEIGHT, "Three tokens: all drafts as a triangle, the certified ones around the target",
+        "Three sets around the target p, one for each distance, all inside the part where the first token is the "
+        "likeliest; each touches its border at a witness.");
     put_failure(o, false);
     put_set(o, &p, 0, e->level[0], HM_INSIDE, "set klf");
     put_set(o, &p, 1, e->level[1], HM_INSIDE, "set klr");
@@ -207,7 +219,8 @@ static double line_y(double value, double high)
 static void put_line_axes(struct hm_output *o, double high, const char *name)
 {
     hm_put(o, "<path class=\"grid\" d=\"");
-    for (int i = 0; i <= 4; i++) hm_putf(o, "M%d %sH%d", LEFT, hm_units(line_y(high * i / 4, high)).text, HM_PICTURE_WIDTH - RIGHT);
+    for (int i = 0; i <= 4; i++)
+        hm_putf(o, "M%d %sH%d", LEFT, hm_units(line_y(high * i / 4, high)).text, HM_PICTURE_WIDTH - RIGHT);
     hm_put(o, "\"/><g class=\"muted e\">");
     for (int i = 0; i <= 4; i++)
         hm_putf(o, "<text x=\"%d\" y=\"%s\">%s</text>", LEFT - 7, hm_units(line_y(high * i / 4, high) + 4).text,
@@ -216,7 +229,8 @@ static void put_line_axes(struct hm_output *o, double high, const char *name)
     for (int i = 0; i <= 4; i++)
         hm_putf(o, "<text x=\"%s\" y=\"%d\">%s</text>", hm_units(line_x(i / 4.0)).text, LINE_HEIGHT - BOTTOM + 22,
                 hm_number_near(i / 4.0, 3).text);
-    hm_putf(o, "<text x=\"%d\" y=\"%d\">q of the first token</text></g><text class=\"muted\" x=\"8\" y=\"12\">%s</text>\n",
+    hm_putf(o,
+            "<text x=\"%d\" y=\"%d\">q of the first token</text></g><text class=\"muted\" x=\"8\" y=\"12\">%s</text>\n",
             (HM_PICTURE_WIDTH + LEFT - RIGHT) / 2, LINE_HEIGHT - 4, name);
 }
 
@@ -235,12 +249,14 @@ static void put_line(struct hm_output *o, const struct hm_example *e, int kind)
     hm_putf(o, "<div data-line=\"%d %d %d %d %s %d\">", LEFT, HM_PICTURE_WIDTH - RIGHT, TOP, LINE_HEIGHT - BOTTOM,
             hm_number_near(high, 6).text, kind);
     hm_picture_open(o, LINE_HEIGHT, title,
-                    "The distance is 0 at the target and grows to both sides. Up to one half coverage fails; there the curve stands "
+                    "The distance is 0 at the target and grows to both sides. Up to one half coverage fails; there the "
+                    "curve stands "
                     "at the level, and what lies below the level on the other side of it is certified.");
-    hm_putf(o, "<rect class=\"fails\" x=\"%d\" y=\"%d\" width=\"%s\" height=\"%d\"/>", LEFT, TOP, hm_units(line_x(.5) - LEFT).text,
-            LINE_HEIGHT - TOP - BOTTOM);
+    hm_putf(o, "<rect class=\"fails\" x=\"%d\" y=\"%d\" width=\"%s\" height=\"%d\"/>", LEFT, TOP,
+            hm_units(line_x(.5) - LEFT).text, LINE_HEIGHT - TOP - BOTTOM);
     put_line_axes(o, high, names[kind]);
-    hm_putf(o, "<path class=\"level\" d=\"M%d %sH%d\"/>", LEFT, hm_units_up(line_y(level, high)).text, HM_PICTURE_WIDTH - RIGHT);
+    hm_putf(o, "<path class=\"level\" d=\"M%d %sH%d\"/>", LEFT, hm_units_up(line_y(level, high)).text,
+            HM_PICTURE_WIDTH - RIGHT);
     hm_putf(o, "<path class=\"certified\" d=\"M%s %dH%s\"/>", hm_units_up(line_x(.5)).text, LINE_HEIGHT - BOTTOM,
             hm_units_down(line_x(p1 + reach)).text);
     hm_put(o, "<path class=\"line\" d=\"");
@@ -250,12 +266,17 @@ static void put_line(struct hm_output *o, const struct hm_example *e, int kind)
                 hm_units(line_y(middle(hm_three_distance(&p, x, 1 - x, kind)), high)).text);
     }
     hm_put(o, "\"/>\n");
-    hm_putf(o, "<path class=\"witness\" d=\"M%s %sl6 6l-6 6l-6 -6z\"/>", hm_units(line_x(.5)).text, hm_units(line_y(level, high) - 6).text);
-    hm_putf(o, "<text x=\"%d\" y=\"%s\">%s \xe2\x89\xa5 %s</text>", LEFT + 6,
-            hm_units(line_y(level, high) - 6).text, stars[kind], hm_number_down(level, 4).text);
-    hm_putf(o, "<g class=\"p\" transform=\"translate(%s %d)\"><circle r=\"5\"/><text class=\"halo m\" y=\"-10\">p</text></g>",
-            hm_units(line_x(p1)).text, LINE_HEIGHT - BOTTOM);
-    hm_putf(o, "<g class=\"q\" transform=\"translate(%s %s)\"><circle r=\"5\"/><text class=\"halo m\" y=\"-10\">q</text></g></svg></div>\n",
+    hm_putf(o, "<path class=\"witness\" d=\"M%s %sl6 6l-6 6l-6 -6z\"/>", hm_units(line_x(.5)).text,
+            hm_units(line_y(level, high) - 6).text);
+    hm_putf(o, "<text x=\"%d\" y=\"%s\">%s \xe2\x89\xa5 %s</text>", LEFT + 6, hm_units(line_y(level, high) - 6).text,
+            stars[kind], hm_number_down(level, 4).text);
+    hm_putf(
+        o,
+        "<g class=\"p\" transform=\"translate(%s %d)\"><circle r=\"5\"/><text class=\"halo m\" y=\"-10\">p</text></g>",
+        hm_units(line_x(p1)).text, LINE_HEIGHT - BOTTOM);
+    hm_putf(o,
+            "<g class=\"q\" transform=\"translate(%s %s)\"><circle r=\"5\"/><text class=\"halo m\" "
+            "y=\"-10\">q</text></g></svg></div>\n",
             hm_units(line_x(q1)).text, hm_units(line_y(e->distance[kind].hi, high)).text);
 }
 
@@ -265,7 +286,8 @@ static void open_panel(struct hm_output *o, const struct hm_example *e, const ch
     const struct hm_ival *rows[] = {e->p, e->q};
     for (int i = 0; i < 2; i++) {
         hm_putf(o, "%s", i ? "\" data-q=\"" : "<div class=\"panel\" data-p=\"");
-        for (size_t j = 0; j < e->vocab; j++) hm_putf(o, "%s%s", j ? " " : "", hm_number_near(middle(rows[i][j]), 17).text);
+        for (size_t j = 0; j < e->vocab; j++)
+            hm_putf(o, "%s%s", j ? " " : "", hm_number_near(middle(rows[i][j]), 17).text);
     }
     hm_putf(o, "\" data-level=\"%s %s %s\"><h3>%s</h3><p class=\"note\">", hm_number_down(e->level[0].lo, 17).text,
             hm_number_down(e->level[1].lo, 17).text, hm_number_down(e->level[2].lo, 17).text, title);
@@ -275,8 +297,10 @@ static void put_line_panel(struct hm_output *o, const struct hm_report *r, const
 {
     static const char *const names[3] = {"KLf", "KLr", "TV"};
     open_panel(o, e, "Two tokens");
-    hm_putf(o, "The target p has %s of its first token. Greedy with m = 1: a draft covers it where its own share is above one half. "
-               "</p><p class=\"note\">",
+    hm_putf(o,
+            "The target p has %s of its first token. Greedy with m = 1: a draft covers it where its own share is above "
+            "one half. "
+            "</p><p class=\"note\">",
             hm_number_near(middle(e->p[0]), 4).text);
     hm_picture_key(o, HM_KEY_LINE("certified"), "certified drafts");
     hm_picture_key(o, HM_KEY_BAR("fails"), "coverage fails");
@@ -290,8 +314,10 @@ static void put_line_panel(struct hm_output *o, const struct hm_report *r, const
     }
     hm_tabs_close(o);
     hm_picture_made(o, r,
-                    "p, q, the distances and the levels come from the calls that stamp a log, on two logits each; the certified drafts "
-                    "end where the distance reaches the level, by bisection on the safe side. Moving q: the page\xe2\x80\x99s script, in "
+                    "p, q, the distances and the levels come from the calls that stamp a log, on two logits each; the "
+                    "certified drafts "
+                    "end where the distance reaches the level, by bisection on the safe side. Moving q: the "
+                    "page\xe2\x80\x99s script, in "
                     "floating point.",
                     "2", -1, "example.two");
     hm_put(o, "</div>\n");
@@ -300,23 +326,29 @@ static void put_line_panel(struct hm_output *o, const struct hm_report *r, const
 static void put_triangle_panel(struct hm_output *o, const struct hm_report *r, const struct hm_example *e)
 {
     open_panel(o, e, "Three tokens");
-    hm_putf(o, "Every point is a draft. p = (%s, %s, %s), q = (%s, %s, %s); "
-               "what lies inside a set is certified by its distance, and no set can be made larger: at its witness it touches a draft "
-               "that fails.</p>\n",
-            hm_number_near(middle(e->p[0]), 3).text, hm_number_near(middle(e->p[1]), 3).text, hm_number_near(middle(e->p[2]), 3).text,
-            hm_number_near(middle(e->q[0]), 3).text, hm_number_near(middle(e->q[1]), 3).text, hm_number_near(middle(e->q[2]), 3).text);
+    hm_putf(o,
+            "Every point is a draft. p = (%s, %s, %s), q = (%s, %s, %s); "
+            "what lies inside a set is certified by its distance, and no set can be made larger: at its witness it "
+            "touches a draft "
+            "that fails.</p>\n",
+            hm_number_near(middle(e->p[0]), 3).text, hm_number_near(middle(e->p[1]), 3).text,
+            hm_number_near(middle(e->p[2]), 3).text, hm_number_near(middle(e->q[0]), 3).text,
+            hm_number_near(middle(e->q[1]), 3).text, hm_number_near(middle(e->q[2]), 3).text);
     put_triangle(o, e);
-    hm_picture_made(o, r,
-                    "As on the left, on three logits each. Sets: along rays from p, as far as the distance surely stays below the "
-                    "level; witnesses: the level c for both of the first two tokens, and for KLr* the level g, divided by Z. Moving "
-                    "q: the page\xe2\x80\x99s script, in floating point.",
-                    "2", -1, "example.three");
+    hm_picture_made(
+        o, r,
+        "As on the left, on three logits each. Sets: along rays from p, as far as the distance surely stays below the "
+        "level; witnesses: the level c for both of the first two tokens, and for KLr* the level g, divided by Z. "
+        "Moving "
+        "q: the page\xe2\x80\x99s script, in floating point.",
+        "2", -1, "example.three");
     hm_put(o, "</div>\n");
 }
 
 void hm_html_examples(struct hm_output *o, const struct hm_report *r)
 {
-    hm_put(o, "<section id=\"pictures\"><h2>The theorem in pictures</h2>\n<p class=\"note\">A fixed example, not this log: a vocabulary so "
+    hm_put(o, "<section id=\"pictures\"><h2>The theorem in pictures</h2>\n<p class=\"note\">A fixed example, not this "
+              "log: a vocabulary so "
               "small that every possible draft can be drawn.</p>\n<div class=\"pair\">\n");
     put_line_panel(o, r, &r->example[0]);
     put_triangle_panel(o, r, &r->example[1]);

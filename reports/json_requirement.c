@@ -33,7 +33,8 @@ static void put_curve(struct hm_output *o, const struct hm_requirement *q)
     uint64_t level = hm_histogram_at_least(q->level, c.first), draft = hm_histogram_at_least(q->draft, c.first);
     hm_put(o, "\"curve\":[");
     for (size_t bin = c.first;;) {
-        hm_putf(o, "%s[%s,%llu,%llu]", bin == c.first ? "" : ",", hm_number_near(hm_histogram_edge(bin), 17).text, count(level),
+        hm_putf(o, "%s[%s,%llu,%llu]", bin == c.first ? "" : ",", hm_number_near(hm_histogram_edge(bin), 17).text,
+                count(level),
                 count(draft)); // an edge is a short binary fraction: 17 digits are it exactly, or read back as it
         if (bin == c.last) break;
         size_t next = hm_curve_next(&c, bin);
@@ -51,9 +52,11 @@ static void put_requirement(struct hm_output *o, const struct hm_requirement *q)
         hm_put(o, "null");
         return;
     }
-    hm_putf(o, "{\"steps\":%llu,\"draft_steps\":%llu,\"certified_below\":{", count(q->level->count), count(q->draft->count));
+    hm_putf(o, "{\"steps\":%llu,\"draft_steps\":%llu,\"certified_below\":{", count(q->level->count),
+            count(q->draft->count));
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-        hm_putf(o, "%s\"x%u\":%s", i ? "," : "", shares[i], hm_number_json_down(hm_requirement_at(q->level, shares[i])).text);
+        hm_putf(o, "%s\"x%u\":%s", i ? "," : "", shares[i],
+                hm_number_json_down(hm_requirement_at(q->level, shares[i])).text);
     hm_put(o, "},");
     put_curve(o, q);
     hm_put(o, "}");
@@ -67,9 +70,11 @@ void hm_json_ival(struct hm_output *o, const char *key, struct hm_ival x)
 static void put_region(struct hm_output *o, const struct hm_region *g)
 {
     static const char *const distances[3] = {"kl_pq", "kl_qp", "tv_pq"}, *const levels[3] = {"klf", "klr", "tv"};
-    hm_putf(o, "{\"log\":%zu,\"line\":%zu,\"sequence\":%lld,\"t\":%lld,\"index\":%lld,\"k\":%lld,\"m\":%lld,\"certified\":%s,", g->log,
-            g->line, (long long)g->sequence, (long long)g->t, (long long)g->index, (long long)g->k, (long long)g->m,
-            g->certified ? "true" : "false");
+    hm_putf(
+        o,
+        "{\"log\":%zu,\"line\":%zu,\"sequence\":%lld,\"t\":%lld,\"index\":%lld,\"k\":%lld,\"m\":%lld,\"certified\":%s,",
+        g->log, g->line, (long long)g->sequence, (long long)g->t, (long long)g->index, (long long)g->k, (long long)g->m,
+        g->certified ? "true" : "false");
     for (int i = 0; i < 3; i++) {
         hm_json_ival(o, distances[i], g->distance[i]);
         hm_put(o, ",");
@@ -90,7 +95,8 @@ static void put_region(struct hm_output *o, const struct hm_region *g)
 
 void hm_json_claim_requirement(struct hm_output *o, const struct hm_claim_figures *f)
 {
-    const struct hm_requirement q[HM_REQUIREMENTS] = {{&f->klf, &f->draft}, {&f->klr, &f->draft_klr}, {&f->tv, &f->draft_tv}};
+    const struct hm_requirement q[HM_REQUIREMENTS] = {
+        {&f->klf, &f->draft}, {&f->klr, &f->draft_klr}, {&f->tv, &f->draft_tv}};
     hm_put(o, "\"known\":{");
     hm_json_known(o, &f->known);
     hm_put(o, "},\"requirement\":{");
@@ -118,7 +124,8 @@ void hm_json_examples(struct hm_output *o, const struct hm_report *r)
         for (int row = 0; row < 2; row++) {
             hm_putf(o, "\"%s\":[", row ? "q" : "p");
             for (size_t t = 0; t < e->vocab; t++)
-                hm_putf(o, "%s[%s,%s]", t ? "," : "", hm_number_json_down(rows[row][t].lo).text, hm_number_json_up(rows[row][t].hi).text);
+                hm_putf(o, "%s[%s,%s]", t ? "," : "", hm_number_json_down(rows[row][t].lo).text,
+                        hm_number_json_up(rows[row][t].hi).text);
             hm_put(o, "],");
         }
         for (int d = 0; d < 3; d++) {

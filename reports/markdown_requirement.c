@@ -25,9 +25,12 @@ static void put_requirements(struct hm_output *o, const struct hm_report *r)
         const struct hm_histogram *levels[HM_REQUIREMENTS] = {&f->klf, &f->klr, &f->tv};
         if (!f->klf.count) continue;
         if (!any)
-            hm_put(o, "### Requirement\n\nWhat any draft must stay below to be certified at that share of the steps (lower bounds; KLf "
-                      "and KLr in nats), known from target rows alone.\n\n| rule | m | by | 50% of steps | 90% | 99% | steps "
-                      "|\n|---|---|---|---:|---:|---:|---:|\n");
+            hm_put(
+                o,
+                "### Requirement\n\nWhat any draft must stay below to be certified at that share of the steps (lower "
+                "bounds; KLf "
+                "and KLr in nats), known from target rows alone.\n\n| rule | m | by | 50% of steps | 90% | 99% | steps "
+                "|\n|---|---|---|---:|---:|---:|---:|\n");
         any = true;
         for (int by = 0; by < HM_REQUIREMENTS; by++) {
             put_name(o, f);
@@ -50,7 +53,8 @@ static void put_known(struct hm_output *o, const struct hm_report *r)
         const struct hm_known *k = &r->claims[i].known;
         if (!k->with[HM_FROM_GAP] && !k->with[HM_FROM_RULE]) continue;
         if (!any)
-            hm_put(o, "### What knowing less loses\n\nCertified from the whole target row, from the gap p(k) - p(k+1) alone, and from the "
+            hm_put(o, "### What knowing less loses\n\nCertified from the whole target row, from the gap p(k) - p(k+1) "
+                      "alone, and from the "
                       "rule's parameter and p(1) alone.\n\n| rule | m | known | KLf | KLr | TV | any | steps "
                       "|\n|---|---|---|---:|---:|---:|---:|---:|\n");
         any = true;
@@ -59,7 +63,9 @@ static void put_known(struct hm_output *o, const struct hm_report *r)
             put_name(o, &r->claims[i]);
             hm_putf(o, "| %s ", names[from]);
             for (int by = 0; by < HM_KNOWN_BY; by++)
-                hm_putf(o, "| %s ", from == HM_FROM_RULE && by == HM_BY_TV ? "" : hm_number_percent(k->yes[from][by], k->steps).text);
+                hm_putf(o, "| %s ",
+                        from == HM_FROM_RULE && by == HM_BY_TV ? ""
+                                                               : hm_number_percent(k->yes[from][by], k->steps).text);
             hm_putf(o, "| %llu |\n", (unsigned long long)k->steps);
         }
     }

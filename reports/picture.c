@@ -11,8 +11,8 @@ enum { LONGEST_COMMAND = 200 }; // bytes of file names in a command under a pict
 
 void hm_picture_open(struct hm_output *o, int height, const char *title, const char *description)
 {
-    hm_putf(o, "<svg viewBox=\"0 0 %d %d\" role=\"img\"><title>%s</title><desc>%s</desc>\n", HM_PICTURE_WIDTH, height, title,
-            description);
+    hm_putf(o, "<svg viewBox=\"0 0 %d %d\" role=\"img\"><title>%s</title><desc>%s</desc>\n", HM_PICTURE_WIDTH, height,
+            title, description);
 }
 
 // Integers print the same in every locale. What is no number, or off any picture, is drawn at a border.
@@ -44,8 +44,8 @@ struct hm_number hm_units_up(double x)
     return tenths(ceil(x * 10));
 }
 
-void hm_picture_made(struct hm_output *o, const struct hm_report *r, const char *formula, const char *sections, long claim,
-                     const char *member)
+void hm_picture_made(struct hm_output *o, const struct hm_report *r, const char *formula, const char *sections,
+                     long claim, const char *member)
 {
     size_t names = 0;
     for (size_t i = 0; i < r->log_count; i++) names += strlen(r->logs[i].path) + 1;
@@ -76,8 +76,8 @@ void hm_tabs_open(struct hm_output *o, const char *group, const char *legend, co
 {
     hm_putf(o, "<div class=\"tabs\" role=\"group\" aria-label=\"%s\">", legend);
     for (size_t i = 0; i < count; i++)
-        hm_putf(o, "<input type=\"radio\" name=\"%s\" id=\"%s-%zu\"%s><label for=\"%s-%zu\">%s</label>", group, group, i,
-                i ? "" : " checked", group, i, names[i]);
+        hm_putf(o, "<input type=\"radio\" name=\"%s\" id=\"%s-%zu\"%s><label for=\"%s-%zu\">%s</label>", group, group,
+                i, i ? "" : " checked", group, i, names[i]);
     hm_put(o, "\n");
 }
 

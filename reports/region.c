@@ -51,7 +51,8 @@ static bool fill(struct hm_region *g, const struct hm_record_step *step, const s
     struct hm_ival temperature;
     if (!temperature_of(certify_temperature, &temperature)) return false;
     for (int i = 0; i < 2; i++)
-        if (!claim->edge[i].present || !probability(claim->edge[i].logit, &temperature, step->lse, &g->edge[i])) return false;
+        if (!claim->edge[i].present || !probability(claim->edge[i].logit, &temperature, step->lse, &g->edge[i]))
+            return false;
     g->gap = claim->has_margin ? claim->margin.gap : hm_ival_sub(g->edge[0], g->edge[1]);
     g->gap = hm_ival_meet(g->gap, (struct hm_ival){0, 1});
     return g->gap.lo <= g->gap.hi;
@@ -89,8 +90,8 @@ void hm_regions_add(struct hm_regions *regions, const struct hm_record_step *ste
     near[at] = g;
 }
 
-// psi(v) = (1+v) ln(1+v) - v, v >= -1: it falls from psi(-1) = 1 to psi(0) = 0 and rises from there. For small v absolutely
-// exact to a few units of 2^-52 |v|, which is plenty for a picture.
+// psi(v) = (1+v) ln(1+v) - v, v >= -1: it falls from psi(-1) = 1 to psi(0) = 0 and rises from there. For small v
+// absolutely exact to a few units of 2^-52 |v|, which is plenty for a picture.
 static struct hm_ival psi_at(double v)
 {
     struct hm_ival x = hm_ival_point(v), one = hm_ival_add(hm_ival_point(1), x);
@@ -148,8 +149,8 @@ struct hm_ival hm_three_distance(const struct hm_three *p, double q1, double q2,
     return (struct hm_ival){fmax(sum.lo, 0), fmax(sum.hi, 0)};
 }
 
-double hm_three_reach(const struct hm_three *p, const double from[2], double d1, double d2, int kind, struct hm_ival level,
-                      enum hm_side side)
+double hm_three_reach(const struct hm_three *p, const double from[2], double d1, double d2, int kind,
+                      struct hm_ival level, enum hm_side side)
 {
     double d[3] = {d1, d2, -d1 - d2}, at[3] = {from[0], from[1], 1 - from[0] - from[1]}, border = INFINITY;
     for (int i = 0; i < 3; i++)
@@ -158,10 +159,13 @@ double hm_three_reach(const struct hm_three *p, const double from[2], double d1,
     double low = 0, high = border;
     for (int i = 0; i < 40; i++) {
         double middle = low + (high - low) / 2;
-        struct hm_ival value = hm_three_distance(p, fmax(from[0] + middle * d1, 0), fmax(from[1] + middle * d2, 0), kind);
+        struct hm_ival value =
+            hm_three_distance(p, fmax(from[0] + middle * d1, 0), fmax(from[1] + middle * d2, 0), kind);
         bool within = side == HM_INSIDE ? value.hi <= level.lo : value.lo < level.hi;
-        if (within) low = middle;
-        else high = middle;
+        if (within)
+            low = middle;
+        else
+            high = middle;
     }
     return side == HM_INSIDE ? low : high;
 }

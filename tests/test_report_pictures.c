@@ -1,5 +1,5 @@
-// The pictures of the page: the whole page is well-formed, names are there once, every picture says what it shows and how it is
-// computed, and what is drawn stays bounded.
+// The pictures of the page: the whole page is well-formed, names are there once, every picture says what it shows and
+// how it is computed, and what is drawn stays bounded.
 #include "tests/report_support.h"
 #include "tests/seed.h"
 
@@ -58,7 +58,8 @@ static void check_nesting(const char *html, const char *path)
         const char *end = skip_attributes(at + 1 + closes + strlen(name), path);
         if (closes) {
             if (!depth || strcmp(open[depth - 1], name) != 0)
-                fail_msg("%s: </%s> closes %s: %.80s", path, name, depth ? open[depth - 1] : "nothing", at > html + 60 ? at - 60 : at);
+                fail_msg("%s: </%s> closes %s: %.80s", path, name, depth ? open[depth - 1] : "nothing",
+                         at > html + 60 ? at - 60 : at);
             depth--;
         } else if (*end != '/' && !is_void(name)) {
             if (depth == DEEPEST) fail_msg("%s: too deep", path);
@@ -151,15 +152,17 @@ static void every_page_is_well_formed(void **state)
 static void the_pictures_are_there(void **state)
 {
     (void)state;
-    static const char *const shown[] = {"<h3>Certified by margin</h3>", "<h3>Requirement curve</h3>", "<h3>Acceptance region</h3>",
-                                        "<h2>The theorem in pictures</h2>", "<h3>Two tokens</h3>", "<h3>Three tokens</h3>",
-                                        "<h3>What knowing less loses</h3>", "all others, together", "docs/theory.md \xc2\xa7"};
+    static const char *const shown[] = {
+        "<h3>Certified by margin</h3>",     "<h3>Requirement curve</h3>", "<h3>Acceptance region</h3>",
+        "<h2>The theorem in pictures</h2>", "<h3>Two tokens</h3>",        "<h3>Three tokens</h3>",
+        "<h3>What knowing less loses</h3>", "all others, together",       "docs/theory.md \xc2\xa7"};
     struct hm_report *report = report_on("tests/data/logs/good/audit.jsonl", NULL);
     char *html = written(hm_report_write_html, report), *markdown = written(hm_report_write_markdown, report);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         if (!strstr(html, shown[i])) fail_msg("not on the page: %s", shown[i]);
     size_t panels = count(html, "<h3>Requirement curve</h3>") + count(html, "<h3>Certified by margin</h3>") +
-                    count(html, "<h3>Acceptance region</h3>") + count(html, " tokens</h3>") + 1; // the table of what less loses
+                    count(html, "<h3>Acceptance region</h3>") + count(html, " tokens</h3>") +
+                    1; // the table of what less loses
     assert_true(count(html, "<summary>How computed</summary>") >= panels);
     assert_true(count(html, "<h3>Requirement curve</h3>") <= 12 && count(html, "<h3>Acceptance region</h3>") <= 4);
     assert_non_null(strstr(markdown, "### Requirement\n"));
@@ -169,7 +172,8 @@ static void the_pictures_are_there(void **state)
     hm_report_close(report);
 }
 
-// A log whose numbers contradict each other is drawn without a number that is none, and without anything off its picture.
+// A log whose numbers contradict each other is drawn without a number that is none, and without anything off its
+// picture.
 static void nonsense_is_drawn_inside(void **state)
 {
     (void)state;
@@ -182,9 +186,11 @@ static void nonsense_is_drawn_inside(void **state)
             for (int side = 0; side < 2; side++) {
                 struct hm_regions *r = &report->claims[j].regions;
                 r->count[side] = 1;
-                r->near[side][0] = (struct hm_region){.k = 1, .m = 1 + (int64_t)(i % 3 ? 0 : INT64_MAX / 2), .certified = side};
+                r->near[side][0] =
+                    (struct hm_region){.k = 1, .m = 1 + (int64_t)(i % 3 ? 0 : INT64_MAX / 2), .certified = side};
                 struct hm_region *g = &r->near[side][0];
-                for (int d = 0; d < 3; d++) g->distance[d] = (struct hm_ival){b, c}, g->level[d] = (struct hm_ival){a, fmax(a, b)};
+                for (int d = 0; d < 3; d++)
+                    g->distance[d] = (struct hm_ival){b, c}, g->level[d] = (struct hm_ival){a, fmax(a, b)};
                 g->edge[0] = (struct hm_ival){fmin(a, 1), fmin(b, 1)};
                 g->edge[1] = (struct hm_ival){fmin(c, 1), fmin(c, 1)};
                 g->gap = (struct hm_ival){fmin(b, 1), fmin(c, 1)};
@@ -200,7 +206,8 @@ static void nonsense_is_drawn_inside(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_page_is_well_formed), cmocka_unit_test(the_pictures_are_there),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_page_is_well_formed),
+                                       cmocka_unit_test(the_pictures_are_there),
                                        cmocka_unit_test(nonsense_is_drawn_inside)};
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -1,5 +1,6 @@
-// Acceptance regions (reports/region.h) and teaching examples (reports/example.h): the nearest steps against brute force over
-// golden logs, the margin bound against the log's own, distances and reaches against long doubles, and closed forms.
+// Acceptance regions (reports/region.h) and teaching examples (reports/example.h): the nearest steps against brute
+// force over golden logs, the margin bound against the log's own, distances and reaches against long doubles, and
+// closed forms.
 #include "tests/report_support.h"
 #include "tests/seed.h"
 
@@ -57,10 +58,14 @@ static void check_region(const struct hm_region *g, const char *path)
 {
     assert_true(g->level[0].lo > 0 && g->k >= 1 && g->m >= 1);
     assert_true(g->edge[0].lo >= 0 && g->edge[0].hi <= 1 && g->gap.lo >= 0 && g->gap.hi <= 1);
-    if (!overlap(g->gap, hm_ival_sub(g->edge[0], g->edge[1]))) fail_msg("%s:%zu: gap and edges disagree", path, g->line);
-    if (hm_region_margin(g->k, g->m, g->gap).lo > g->level[0].hi) fail_msg("%s:%zu: the gap certifies more than the row", path, g->line);
-    if (g->certified) assert_true(g->distance[0].hi < g->level[0].hi);
-    else assert_true(g->distance[0].hi >= g->level[0].lo);
+    if (!overlap(g->gap, hm_ival_sub(g->edge[0], g->edge[1])))
+        fail_msg("%s:%zu: gap and edges disagree", path, g->line);
+    if (hm_region_margin(g->k, g->m, g->gap).lo > g->level[0].hi)
+        fail_msg("%s:%zu: the gap certifies more than the row", path, g->line);
+    if (g->certified)
+        assert_true(g->distance[0].hi < g->level[0].hi);
+    else
+        assert_true(g->distance[0].hi >= g->level[0].lo);
 }
 
 static void the_nearest_steps_are_kept(void **state)
@@ -80,7 +85,8 @@ static void the_nearest_steps_are_kept(void **state)
                 qsort(n.value[side], n.count[side], sizeof(double), by_size);
                 assert_int_equal(r->count[side], n.count[side] < HM_REGION_STEPS ? n.count[side] : HM_REGION_STEPS);
                 for (size_t i = 0; i < r->count[side]; i++, regions++) {
-                    assert_true(r->near[side][i].nearness == n.value[side][i] && r->near[side][i].certified == (side == 1));
+                    assert_true(r->near[side][i].nearness == n.value[side][i] &&
+                                r->near[side][i].certified == (side == 1));
                     check_region(&r->near[side][i], found.gl_pathv[f]);
                 }
             }
@@ -116,14 +122,14 @@ static long double distance_of(const double p[3], const double q[3], int kind)
 {
     long double sum = 0;
     for (int i = 0; i < 3; i++)
-        sum += kind == 2 ? fabsl((long double)p[i] - q[i]) / 2
+        sum += kind == 2   ? fabsl((long double)p[i] - q[i]) / 2
                : kind == 0 ? p[i] * logl((long double)p[i] / q[i])
                            : q[i] * logl((long double)q[i] / p[i]);
     return sum;
 }
 
-// Distances enclose the truth. A reach inside keeps the distance at most the level, one outside has it there or at the border,
-// and the two meet.
+// Distances enclose the truth. A reach inside keeps the distance at most the level, one outside has it there or at the
+// border, and the two meet.
 static void distances_and_reaches(void **state)
 {
     (void)state;
@@ -136,12 +142,17 @@ static void distances_and_reaches(void **state)
         for (int kind = 0; kind < 3; kind++) {
             struct hm_ival d = hm_three_distance(&three, q1, q2, kind);
             long double exact = distance_of(p, q, kind);
-            if (!(d.lo <= exact + 1e-15L && exact - 1e-15L <= d.hi && d.hi - d.lo < 1e-6)) fail_msg("kind %d: %a .. %a, %.17Lg", kind, d.lo, d.hi, exact);
+            if (!(d.lo <= exact + 1e-15L && exact - 1e-15L <= d.hi && d.hi - d.lo < 1e-6))
+                fail_msg("kind %d: %a .. %a, %.17Lg", kind, d.lo, d.hi, exact);
             double angle = 6.28318 * uniform(&seed), d1 = cos(angle), d2 = sin(angle);
             struct hm_ival level = hm_ival_point(uniform(&seed) * 0.5);
-            double in = hm_three_reach(&three, from, d1, d2, kind, level, HM_INSIDE), out = hm_three_reach(&three, from, d1, d2, kind, level, HM_OUTSIDE);
+            double in = hm_three_reach(&three, from, d1, d2, kind, level, HM_INSIDE),
+                   out = hm_three_reach(&three, from, d1, d2, kind, level, HM_OUTSIDE);
             assert_true(in >= 0 && in <= out);
-            if (in > 0) assert_true(hm_three_distance(&three, fmax(from[0] + in * d1, 0), fmax(from[1] + in * d2, 0), kind).hi <= level.lo);
+            if (in > 0)
+                assert_true(
+                    hm_three_distance(&three, fmax(from[0] + in * d1, 0), fmax(from[1] + in * d2, 0), kind).hi <=
+                    level.lo);
             assert_true(out - in < 1e-5);
         }
     }
@@ -166,12 +177,14 @@ static void the_certified_set_touches_the_failing_one(void **state)
             for (int ray = 0; ray < 360; ray++) {
                 double d1 = cos(ray * M_PI / 180), d2 = sin(ray * M_PI / 180);
                 double t = hm_three_reach(&three, from, d1, d2, kind, e.level[kind], HM_INSIDE);
-                nearest = fmax(nearest, (from[1] + t * d2) - (from[0] + t * d1)); // q2 - q1: below 0 where it is covered
+                nearest =
+                    fmax(nearest, (from[1] + t * d2) - (from[0] + t * d1)); // q2 - q1: below 0 where it is covered
             }
             if (!(nearest <= 0 && nearest > -0.01)) fail_msg("kind %d: nearest %g", kind, nearest);
         }
         double c = e.water[0].lo + (e.water[0].hi - e.water[0].lo) / 2;
-        assert_true(overlap(hm_ival_add(hm_three_distance(&three, c, c, 0), (struct hm_ival){-1e-12, 1e-12}), e.level[0]));
+        assert_true(
+            overlap(hm_ival_add(hm_three_distance(&three, c, c, 0), (struct hm_ival){-1e-12, 1e-12}), e.level[0]));
     }
 }
 
@@ -184,7 +197,8 @@ static void examples_are_the_closed_forms(void **state)
     assert_int_equal(hm_examples_make(e, &err), HM_OK);
     for (int i = 0; i < 2; i++) {
         double p1 = e[i].p[0].lo, p2 = e[i].p[1].lo, s = p1 + p2;
-        const double levels[3] = {p1 * log(2 * p1 / s) + p2 * log(2 * p2 / s), -log(1 - pow(sqrt(p1) - sqrt(p2), 2)), (p1 - p2) / 2};
+        const double levels[3] = {p1 * log(2 * p1 / s) + p2 * log(2 * p2 / s), -log(1 - pow(sqrt(p1) - sqrt(p2), 2)),
+                                  (p1 - p2) / 2};
         for (int d = 0; d < 3; d++) {
             assert_true(fabs(levels[d] - e[i].level[d].lo) < 1e-12 && e[i].level[d].lo <= e[i].level[d].hi);
             assert_int_equal(e[i].certified[d], HM_CERT_YES); // what the page says of them
@@ -203,10 +217,9 @@ static void examples_are_the_closed_forms(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_nearest_steps_are_kept),
-                                       cmocka_unit_test(the_margin_bound_encloses_its_formula),
-                                       cmocka_unit_test(distances_and_reaches),
-                                       cmocka_unit_test(the_certified_set_touches_the_failing_one),
-                                       cmocka_unit_test(examples_are_the_closed_forms)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_nearest_steps_are_kept), cmocka_unit_test(the_margin_bound_encloses_its_formula),
+        cmocka_unit_test(distances_and_reaches), cmocka_unit_test(the_certified_set_touches_the_failing_one),
+        cmocka_unit_test(examples_are_the_closed_forms)};
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

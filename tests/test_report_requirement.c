@@ -1,5 +1,5 @@
-// What a drafter must reach and what knowing less certifies (reports/requirement.h): counts against brute force over the
-// records of small logs and over numbers made here.
+// What a drafter must reach and what knowing less certifies (reports/requirement.h): counts against brute force over
+// the records of small logs and over numbers made here.
 #include "tests/report_support.h"
 #include "tests/seed.h"
 
@@ -57,7 +57,8 @@ static void read_values(const char *path, size_t claim, struct values *v)
     for (;;) {
         if (hm_log_reader_next(reader, &record, &err)) fail_msg("%s", err.message);
         if (record.kind == HM_RECORD_NONE) break;
-        if (record.kind == HM_RECORD_STEP || record.kind == HM_RECORD_ROW) add_values(v, record.step, &record.step->claims[claim]);
+        if (record.kind == HM_RECORD_STEP || record.kind == HM_RECORD_ROW)
+            add_values(v, record.step, &record.step->claims[claim]);
     }
     hm_log_reader_close(reader);
 }
@@ -87,7 +88,8 @@ static void curves_are_the_brute_force_counts(void **state)
         assert_true(report->steps < MOST);
         for (size_t c = 0; c < report->claim_count; c++) {
             const struct hm_claim_figures *g = &report->claims[c];
-            const struct hm_histogram *level[3] = {&g->klf, &g->klr, &g->tv}, *draft[3] = {&g->draft, &g->draft_klr, &g->draft_tv};
+            const struct hm_histogram *level[3] = {&g->klf, &g->klr, &g->tv},
+                                      *draft[3] = {&g->draft, &g->draft_klr, &g->draft_tv};
             v.levels = v.drafts = 0;
             memset(v.yes, 0, sizeof v.yes);
             memset(v.with, 0, sizeof v.with);
@@ -99,8 +101,10 @@ static void curves_are_the_brute_force_counts(void **state)
                 assert_int_equal(draft[d]->count, v.drafts);
                 struct hm_curve curve = hm_curve_over(level[d], draft[d]);
                 for (size_t bin = curve.first, n = 0;; bin = hm_curve_next(&curve, bin), points++) {
-                    assert_int_equal(hm_histogram_at_least(level[d], bin), at_least(v.level[d], v.levels, hm_histogram_edge(bin)));
-                    assert_int_equal(hm_histogram_at_least(draft[d], bin), at_least(v.draft[d], v.drafts, hm_histogram_edge(bin)));
+                    assert_int_equal(hm_histogram_at_least(level[d], bin),
+                                     at_least(v.level[d], v.levels, hm_histogram_edge(bin)));
+                    assert_int_equal(hm_histogram_at_least(draft[d], bin),
+                                     at_least(v.draft[d], v.drafts, hm_histogram_edge(bin)));
                     assert_true(++n <= HM_CURVE_POINTS);
                     if (bin == curve.last) break;
                 }
@@ -129,14 +133,17 @@ static void the_share_is_kept_and_x_is_the_largest(void **state)
         h = (struct hm_histogram){0};
         for (size_t i = 0; i < n; i++) {
             uint64_t bits = test_random(&seed);
-            values[i] = bits % 19 == 0 ? 0 : bits % 17 == 0 ? INFINITY : ldexp((double)(bits >> 11), -53 - (int)(bits % 23));
+            values[i] = bits % 19 == 0   ? 0
+                        : bits % 17 == 0 ? INFINITY
+                                         : ldexp((double)(bits >> 11), -53 - (int)(bits % 23));
             hm_histogram_add(&h, values[i]);
         }
         for (size_t p = 0; p < 4; p++) {
             double x = hm_requirement_at(&h, percents[p]);
             assert_true(at_least(values, n, x) * 100 >= percents[p] * (uint64_t)n);
             for (size_t bin = 0; bin <= HM_HISTOGRAM_BINS; bin += 3)
-                if (hm_histogram_edge(bin) > x) assert_true(at_least(values, n, hm_histogram_edge(bin)) * 100 < percents[p] * (uint64_t)n);
+                if (hm_histogram_edge(bin) > x)
+                    assert_true(at_least(values, n, hm_histogram_edge(bin)) * 100 < percents[p] * (uint64_t)n);
         }
     }
 }
@@ -150,7 +157,8 @@ static void curves_have_few_points_and_cover_their_range(void **state)
             size_t n = 1;
             for (size_t bin = c.first; bin < c.last; bin = hm_curve_next(&c, bin)) n++;
             assert_true(n <= HM_CURVE_POINTS);
-            assert_true(hm_histogram_edge(c.first) >= pow(10, from) && (c.last == c.first || hm_histogram_edge(c.last) <= pow(10, to)));
+            assert_true(hm_histogram_edge(c.first) >= pow(10, from) &&
+                        (c.last == c.first || hm_histogram_edge(c.last) <= pow(10, to)));
             assert_true(c.last == HM_HISTOGRAM_BINS || hm_histogram_edge(c.last + 1) > pow(10, to));
         }
     static struct hm_histogram wide, none;
@@ -159,7 +167,8 @@ static void curves_have_few_points_and_cover_their_range(void **state)
     struct hm_curve c = hm_curve_over(&wide, &none);
     size_t n = 1;
     for (size_t bin = c.first; bin < c.last; bin = hm_curve_next(&c, bin)) n++;
-    assert_true(n <= HM_CURVE_POINTS && hm_histogram_at_least(&wide, c.first) == 2 && hm_histogram_at_least(&wide, c.last) == 0);
+    assert_true(n <= HM_CURVE_POINTS && hm_histogram_at_least(&wide, c.first) == 2 &&
+                hm_histogram_at_least(&wide, c.last) == 0);
     c = hm_curve_over(&none, &none);
     assert_true(c.first == c.last);
 }
@@ -185,7 +194,8 @@ static void less_is_counted_by_hand(void **state)
     hm_known_add(&k, &step, &claim);
     claim = (struct hm_record_claim){.has_verdicts = true, .certified = {HM_CERT_NO, HM_CERT_UNDECIDED, HM_CERT_NO}};
     hm_known_add(&k, &step, &claim);
-    static const uint64_t yes[HM_KNOWN_FROM][HM_KNOWN_BY] = {{2, 0, 2, 2}, {1, 0, 0, 1}, {0, 2, 0, 2}}, with[HM_KNOWN_FROM] = {3, 2, 2};
+    static const uint64_t yes[HM_KNOWN_FROM][HM_KNOWN_BY] = {{2, 0, 2, 2}, {1, 0, 0, 1}, {0, 2, 0, 2}},
+                          with[HM_KNOWN_FROM] = {3, 2, 2};
     assert_memory_equal(k.yes, yes, sizeof yes);
     assert_memory_equal(k.with, with, sizeof with);
     assert_int_equal(k.steps, 3);
@@ -193,9 +203,8 @@ static void less_is_counted_by_hand(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(curves_are_the_brute_force_counts),
-                                       cmocka_unit_test(the_share_is_kept_and_x_is_the_largest),
-                                       cmocka_unit_test(curves_have_few_points_and_cover_their_range),
-                                       cmocka_unit_test(less_is_counted_by_hand)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(curves_are_the_brute_force_counts), cmocka_unit_test(the_share_is_kept_and_x_is_the_largest),
+        cmocka_unit_test(curves_have_few_points_and_cover_their_range), cmocka_unit_test(less_is_counted_by_hand)};
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
