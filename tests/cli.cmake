@@ -15,6 +15,10 @@ hallmark_test(replay_rows cli/replay.c)
 hallmark_test(audit_oracle)
 target_compile_definitions(test_audit_oracle PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
 add_dependencies(test_audit_oracle hallmark_command)
+hallmark_test(scale_memory)
+target_compile_definitions(test_scale_memory PRIVATE HM_COMMAND="$<TARGET_FILE:hallmark_command>")
+add_dependencies(test_scale_memory hallmark_command)
+set_tests_properties(scale_memory PROPERTIES TIMEOUT 3600) # a million steps with HM_LONG
 
 # The package and the example of docs/library.md.
 add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install_check ${CMAKE_BINARY_DIR})
