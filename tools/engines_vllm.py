@@ -16,7 +16,8 @@ def record(options, prompts, out):
     few = prompts[:options.few]
     chat, texts = "/v1/chat/completions", "/v1/completions"
     ids = {"return_token_ids": True}
-    all_ids = {**ids, "return_tokens_as_token_ids": True}
+    by_id = ("completions-token-id-text.jsonl", texts,
+             completions_bodies(options, prompts, return_tokens_as_token_ids=True, **ids))
     speculative = [{"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
                    *map(json.loads, options.speculative)]
     cases = [
@@ -27,19 +28,18 @@ def record(options, prompts, out):
             ("chat-prompt.jsonl", chat, chat_bodies(options, few, prompt_logprobs=2)),
             ("chat-warm.jsonl", chat, chat_bodies(options, few, 0.8)),
             ("chat.sse", chat, chat_bodies(options, few, stream=True)),
-            ("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids)),
+            ("completions.jsonl", texts, completions_bodies(options, prompts, **ids)),
             ("completions-echo.jsonl", texts, completions_bodies(options, few, echo=True)),
-            ("completions-text.jsonl", texts, completions_bodies(options, prompts)),
+            by_id,
             ("completions.sse", texts, completions_bodies(options, few, stream=True))]),
-        ("wide", ["--dtype", "float32"], 8, [("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids))]),
-        ("bf16", ["--dtype", "bfloat16"], 1, [("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids))]),
+        ("wide", ["--dtype", "float32"], 8, [by_id]),
+        ("bf16", ["--dtype", "bfloat16"], 1, [by_id]),
         ("processed", ["--dtype", "float32", "--logprobs-mode", "processed_logprobs"], 1, [
             ("chat-warm.jsonl", chat, chat_bodies(options, few, 0.8, top_k=10))]),
     ]
     for config in speculative:
         cases.append((config["method"], ["--dtype", "float32", "--speculative-config", json.dumps(config)], 1, [
-            ("completions.jsonl", texts, completions_bodies(options, prompts, **all_ids)),
-            ("chat.jsonl", chat, chat_bodies(options, few))]))
+            by_id, ("chat.jsonl", chat, chat_bodies(options, few))]))
     for case, arguments, width, requests in cases:
         if options.case and case not in options.case:
             continue
