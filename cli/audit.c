@@ -111,15 +111,13 @@ static hm_status audit_input(struct hm_audit_run *run, struct hm_error *err)
     enum hm_format format = hm_source_format(source);
     rc = hm_audit_print_input(run, format, hm_source_decided_by(source), err);
     bool rows = format == HM_FORMAT_ROWS;
-    if (!rc && rows && o->claims_temperature)
-        rc = hm_fail(err, HM_USAGE, "%s: --claim-temperature: expected a file with tokens, found rows alone", o->target);
     if (!rc && !rows && (o->log || o->vocabulary || o->margin || o->divergence_count || o->law_iid || o->law_topk))
         rc = hm_fail(err, HM_USAGE,
                      "%s: expected rows of logits for --log, --draft-vocab, --margin, --divergence and --law, found %s",
                      o->target, hm_format_name(format));
-    if (!rc && !rows) rc = hm_audit_evidence(run, source, err);
+    if (!rc) return rows ? hm_audit_rows(run, source, err) : hm_audit_evidence(run, source, err);
     hm_source_close(source);
-    return rc || !rows ? rc : hm_audit_rows(run, err);
+    return rc;
 }
 
 static hm_status print_summary_line(struct hm_audit_run *run, cJSON *result, struct hm_error *err)

@@ -5,6 +5,7 @@
 
 #include "cli/audit_options.h"
 #include "cli/audit_result.h"
+#include "evidence/compare.h"
 #include "evidence/source.h"
 
 struct hm_audit_run {
@@ -15,8 +16,8 @@ struct hm_audit_run {
     struct hm_audit_result result;
 };
 
-// Each prints what the input says and fills run->result. Errors: what cannot be read.
-hm_status hm_audit_rows(struct hm_audit_run *run, struct hm_error *err);
+// Each prints what the input says, fills run->result and closes the source. Errors: what cannot be read.
+hm_status hm_audit_rows(struct hm_audit_run *run, struct hm_source_file *source, struct hm_error *err);
 hm_status hm_audit_evidence(struct hm_audit_run *run, struct hm_source_file *source, struct hm_error *err);
 
 // What a source of this audit is opened with.
@@ -30,6 +31,11 @@ hm_status hm_audit_print_json(struct hm_audit_run *run, cJSON *object, struct hm
 
 // {"kind":"input", ...}: what is read, and what decided that.
 hm_status hm_audit_print_input(struct hm_audit_run *run, enum hm_format format, const char *decided_by, struct hm_error *err);
+
+// With --claim-temperature, what the tokens say of it, as {"kind":"temperature", ...} or text; and is the claim refuted, at a
+// p-value of 1/1000?  (docs/compare.md "A claimed temperature")
+hm_status hm_audit_print_temperature(struct hm_audit_run *run, const struct hm_likelihood *likelihood, struct hm_error *err);
+bool hm_audit_temperature_refuted(const struct hm_likelihood *likelihood);
 
 // {"kind":"finding", ...} or lines of text: the first few of a kind. Counts it. side "draft" for the draft's file.
 hm_status hm_audit_print_finding(struct hm_audit_run *run, const struct hm_finding *finding, const char *side,

@@ -216,20 +216,6 @@ static void print_read(const struct audit *a)
             hm_histogram_lower(&a->seen, hm_histogram_rank(&a->seen, 50, 100)));
 }
 
-static void print_temperature(const struct audit *a)
-{
-    const struct hm_likelihood *l = &a->likelihood;
-    char *claimed = hm_rational_text(&a->options->claimed);
-    fprintf(a->run->to, "\ntemperature %s claimed: %" PRIu64 " of %" PRIu64 " tokens are their row's first", claimed ? claimed : "?",
-            l->first, l->tokens);
-    if (l->tokens && l->first == l->tokens)
-        fprintf(a->run->to, ";\n           the chance of that is at most 10^%.1f: %s\n", ceil(l->log_p / log(10) * 10) / 10,
-                l->log_p < log(1e-3) ? "refuted, these are greedy" : "not refuted");
-    else
-        fprintf(a->run->to, ": not greedy alone\n");
-    free(claimed);
-}
-
 static void print_missing(const struct audit *a)
 {
     static const char *const names[HM_MISSINGS] = {
@@ -270,42 +256,23 @@ static hm_status print_missing_json(const struct audit *a, struct hm_error *err)
     return rc;
 }
 
-static hm_status print_temperature_json(const struct audit *a, struct hm_error *err)
-{
-    const struct hm_likelihood *l = &a->likelihood;
-    bool all = l->tokens && l->first == l->tokens;
-    char *claimed = hm_rational_text(&a->options->claimed);
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "kind", "temperature");
-    cJSON_AddNumberToObject(object, "input", (double)a->run->number);
-    cJSON_AddStringToObject(object, "claimed", claimed ? claimed : "?");
-    cJSON_AddNumberToObject(object, "tokens", (double)l->tokens);
-    cJSON_AddNumberToObject(object, "first", (double)l->first);
-    cJSON_AddNumberToObject(object, "ln_p", all ? l->log_p : 0);
-    cJSON_AddBoolToObject(object, "refuted", all && l->log_p < log(1e-3));
-    free(claimed);
-    return hm_audit_print_json(a->run, object, err);
-}
-
 static hm_status print_all(const struct audit *a, struct hm_error *err)
 {
     if (a->options->json) {
         hm_status rc = print_missing_json(a, err);
-        return !rc && a->options->claims_temperature ? print_temperature_json(a, err) : rc;
+        return rc ? rc : hm_audit_print_temperature(a->run, &a->likelihood, err);
     }
     print_findings(a);
     print_read(a);
     hm_audit_table_print(a->table, a->run->to);
-    if (a->options->claims_temperature) print_temperature(a);
     print_missing(a);
-    return HM_OK;
+    return hm_audit_print_temperature(a->run, &a->likelihood, err);
 }
 
 static void sum_up(struct audit *a)
 {
     struct hm_audit_result *r = &a->run->result;
-    bool refuted = a->options->claims_temperature && a->likelihood.tokens &&
-                   a->likelihood.first == a->likelihood.tokens && a->likelihood.log_p < log(1e-3);
+    bool refuted = hm_audit_temperature_refuted(&a->likelihood);
     bool open = r->undecided || r->with_row < r->tokens;
     hm_audit_table_counts(a->table, r->claim);
     r->exit = r->findings || refuted ? HM_EXIT_FINDING : open ? HM_EXIT_UNDECIDED : HM_EXIT_OK;
@@ -326,6 +293,7 @@ hm_status hm_audit_evidence(struct hm_audit_run *run, struct hm_source_file *sou
     if (a.shown > 0) fputs("\r\033[K", stderr);
     if (!rc) rc = print_all(&a, err);
     if (!rc) sum_up(&a);
+    hm_source_close(source);
     hm_source_close(a.draft);
     hm_audit_table_close(a.table);
     free(a.claims);

@@ -23,6 +23,9 @@ struct audit {
     struct hm_audit_input input;
     struct hm_audit_table *table;
     struct hm_stamper *stamper;
+    struct hm_source_file *source; // the same rows with the tokens that stand beside them
+    bool has_tokens;
+    struct hm_likelihood likelihood;
     uint64_t of_kind[HM_FINDINGS];
 };
 
@@ -41,10 +44,31 @@ static hm_status report(struct audit *a, const struct hm_audit_finding *f, struc
     return hm_audit_print_finding(a->run, &finding, f->side, a->of_kind[f->kind]++, err);
 }
 
+// The token at the source's next row, -1 at its end; what is wrong with the file on the way, if that is to be told.
+static hm_status next_token(struct audit *a, bool tell, int32_t *token, struct hm_error *err)
+{
+    struct hm_event event = {.kind = HM_EVENT_SEQUENCE};
+    hm_status rc = HM_OK;
+    *token = -1;
+    while (!rc && event.kind != HM_EVENT_TOKEN && event.kind != HM_EVENT_END) {
+        rc = hm_source_next(a->source, &event, err);
+        if (rc) return rc;
+        if (event.kind == HM_EVENT_SEQUENCE) a->run->result.sequences += tell;
+        if (event.kind == HM_EVENT_TOKEN) *token = event.token->token;
+        if (event.kind == HM_EVENT_FINDING && tell && event.finding->kind != HM_FINDING_LENGTH) // told with the shapes
+            rc = hm_audit_print_finding(a->run, event.finding, "target", a->of_kind[event.finding->kind]++, err);
+    }
+    return rc;
+}
+
 static hm_status look_at_rows(struct audit *a, struct hm_error *err)
 {
     struct hm_audit_finding finding;
-    hm_status rc = HM_OK;
+    int32_t token;
+    hm_status rc = next_token(a, true, &token, err);
+    a->has_tokens = token >= 0;
+    if (!rc && !a->has_tokens && a->options->claims_temperature)
+        rc = hm_fail(err, HM_USAGE, "%s: --claim-temperature: expected tokens beside the rows, found none", a->options->target);
     for (size_t i = 0; i < a->input.findings && !rc; i++) rc = report(a, &a->input.finding[i], err);
     for (size_t i = 0; i < a->input.rows && !rc; i++)
         if (!hm_audit_input_read(&a->input, i, &finding)) rc = report(a, &finding, err);
@@ -168,17 +192,34 @@ static void show_progress(const struct audit *a, size_t done)
     if (a->run->shows_progress && done % 64 == 0) fprintf(stderr, "\r\033[Kcertifying row %zu of %zu", done, a->input.rows);
 }
 
+static hm_status weigh_claim(struct audit *a, int32_t token, struct hm_error *err)
+{
+    struct hm_evidence row = {.unit = HM_UNIT_LOGIT,
+                              .emitted = (size_t)token,
+                              .vocab = a->input.target_info.vocab,
+                              .logits = a->input.target_row};
+    return hm_likelihood_add(&a->likelihood, &row, &a->options->claimed, err);
+}
+
 static hm_status certify(struct audit *a, struct hm_stamp_summary *summary, struct hm_error *err)
 {
     struct hm_audit_finding finding; // reported before
     struct hm_error late;
+    struct hm_source_options source_options = hm_audit_source_options(a->options);
+    int32_t token = -1;
     hm_status rc = open_stamper(a, err);
+    hm_source_close(a->source); // from its start again
+    a->source = NULL;
+    if (!rc && a->has_tokens) rc = hm_source_open(a->options->target, &source_options, &a->source, err);
     for (size_t i = 0; i < a->input.rows && !rc; i++) {
         show_progress(a, i);
+        if (a->has_tokens) rc = next_token(a, false, &token, err);
+        if (rc) break;
         if (!hm_audit_input_read(&a->input, i, &finding)) continue;
         struct hm_log_row row = {
-            .index = i, .token = -1, .target_row = a->input.target_row, .draft_row = a->input.draft_row};
+            .index = i, .token = token, .target_row = a->input.target_row, .draft_row = a->input.draft_row};
         rc = hm_stamper_row(a->stamper, &row, err);
+        if (!rc && token >= 0 && a->options->claims_temperature) rc = weigh_claim(a, token, err);
     }
     hm_status closed = hm_stamper_close(a->stamper, summary, &late);
     if (a->run->shows_progress) fputs("\r\033[K", stderr);
@@ -227,18 +268,18 @@ static void print_tail(const struct audit *a, const struct hm_stamp_summary *sum
 static void sum_up(struct audit *a, const struct hm_stamp_summary *summary)
 {
     struct hm_audit_result *r = &a->run->result;
-    r->sequences = 1;
     r->tokens = a->input.target_info.rows;
     r->with_row = summary->rows;
     r->undecided = summary->undecided;
     hm_audit_table_counts(a->table, r->claim);
-    r->exit = r->findings ? HM_EXIT_FINDING : summary->undecided ? HM_EXIT_UNDECIDED : HM_EXIT_OK;
+    bool refuted = hm_audit_temperature_refuted(&a->likelihood);
+    r->exit = r->findings || refuted ? HM_EXIT_FINDING : summary->undecided ? HM_EXIT_UNDECIDED : HM_EXIT_OK;
 }
 
-hm_status hm_audit_rows(struct hm_audit_run *run, struct hm_error *err)
+hm_status hm_audit_rows(struct hm_audit_run *run, struct hm_source_file *source, struct hm_error *err)
 {
     struct hm_stamp_summary summary = {0};
-    struct audit a = {.run = run, .options = run->options};
+    struct audit a = {.run = run, .options = run->options, .source = source};
     bool text = !run->options->json;
     hm_status rc = hm_audit_input_open(run->options, &a.input, err);
     if (!rc) rc = check_log(run->options, a.input.target_info.vocab, err);
@@ -250,10 +291,12 @@ hm_status hm_audit_rows(struct hm_audit_run *run, struct hm_error *err)
         hm_audit_table_print(a.table, run->to);
         print_tail(&a, &summary);
     }
+    if (!rc && a.has_tokens) rc = hm_audit_print_temperature(run, &a.likelihood, err);
     if (!rc && (fflush(run->to) != 0 || ferror(run->to))) rc = cannot_write(err);
     if (!rc) sum_up(&a, &summary);
     hm_stamp_summary_clear(&summary);
     hm_audit_table_close(a.table);
     hm_audit_input_close(&a.input);
+    hm_source_close(a.source);
     return rc;
 }

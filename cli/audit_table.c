@@ -127,6 +127,10 @@ static void add_claim(struct hm_audit_table *t, struct section *s, const cJSON *
         const cJSON *d = divergences ? hm_json_find(divergences, t->divergence[i]) : NULL;
         add_bound(&s->bound[THREE + i], d, "star", d, "certified");
     }
+    s->yes += is_yes(claim, "accepts");
+    s->no += says(claim, "accepts", "no");
+    s->open += says(claim, "accepts", "undecided");
+    s->counted++;
     s->judged += cJSON_IsObject(certified);
     s->certified += any_yes(certified);
     s->vacuous += says(certified, level_key[0], "vacuous"); // all three are, or none

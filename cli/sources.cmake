@@ -7,6 +7,7 @@ add_executable(hallmark_command
   cli/audit_result.c
   cli/audit_rows.c
   cli/audit_table.c
+  cli/audit_temperature.c
   cli/audit_token.c
   cli/bench.c
   cli/bench_decode.c
