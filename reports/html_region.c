@@ -210,7 +210,7 @@ static void put_step(struct hm_output *o, const struct hm_report *r, const struc
 static void tab_name(const struct hm_region *g, char out[96])
 {
     double share = g->distance[0].hi / g->level[0].lo;
-    int digits = digits_of(g, 0) - 1;
+    int digits = digits_of(g, 0) - g->certified;
     snprintf(out, 96, "%s, %s", g->certified ? "certified" : "uncertified",
              isinf(share) ? "\xe2\x88\x9e"
                           : (g->certified ? hm_number_up(share, digits) : hm_number_near(share, digits)).text);

@@ -99,28 +99,33 @@ static void put_curve(struct hm_output *o, const struct plane *p, const struct h
     hm_putf(o, "H%d\"/>\n", HM_PICTURE_WIDTH - RIGHT);
 }
 
-// A point of the curve with its x, at the shares that the table lists too.
-static void put_points(struct hm_output *o, const struct plane *p, const struct hm_histogram *level)
-{
-    for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
-        double at = hm_requirement_at(level, SHARES[i]);
-        if (!(at >= pow(10, p->from) && at <= pow(10, p->to))) continue;
-        double x = plane_x(p, at), y = plane_y(SHARES[i] / 100.0);
-        hm_putf(o, "<circle class=\"dot-level\" cx=\"%s\" cy=\"%s\" r=\"3.5\"/>", hm_units(x).text, hm_units(y).text);
-        bool border = x > HM_PICTURE_WIDTH - 95;
-        hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%u%%: %s</text>\n", border ? " e" : "",
-                hm_units(border ? HM_PICTURE_WIDTH - 2 : x + 8).text, hm_units(y - 5).text, SHARES[i],
-                hm_number_down(at, 3).text);
-    }
-}
-
-// The share of the draft's steps that are surely below x: counted at the last edge that is not above x.
-static struct hm_number share_below(const struct hm_histogram *draft, double x)
+// How many of the draft's steps are surely below x: counted at the last edge that is not above x.
+static uint64_t surely_below(const struct hm_histogram *draft, double x)
 {
     size_t bin = 0;
-    if (!(x >= hm_histogram_edge(0))) return hm_number_percent(0, draft->count);
+    if (!(x >= hm_histogram_edge(0))) return 0;
     while (bin < HM_HISTOGRAM_BINS && hm_histogram_edge(bin + 1) <= x) bin++;
-    return hm_number_percent(draft->count - hm_histogram_at_least(draft, bin), draft->count);
+    return draft->count - hm_histogram_at_least(draft, bin);
+}
+
+// Points of the curve with their x, at the shares that the table lists too. Their text stands above the curve, or below
+// it where the draft's curve is above.
+static void put_points(struct hm_output *o, const struct plane *p, const struct hm_requirement *q)
+{
+    for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
+        double at = hm_requirement_at(q->level, SHARES[i]);
+        if (!(at >= pow(10, p->from) && at <= pow(10, p->to))) continue;
+        double x = plane_x(p, at), y = plane_y(SHARES[i] / 100.0), n = (double)q->draft->count;
+        bool below = x > LEFT + 95 && (n - (double)surely_below(q->draft, at)) * 100 > n * SHARES[i];
+        bool border = !below && x > HM_PICTURE_WIDTH - 95;
+        hm_putf(o, "<circle class=\"dot-level\" cx=\"%s\" cy=\"%s\" r=\"3.5\"/>", hm_units(x).text, hm_units(y).text);
+        hm_putf(o, "<text class=\"halo%s\" x=\"%s\" y=\"%s\">%u%%: %s</text>\n", below || border ? " e" : "",
+                hm_units(below    ? x - 8
+                         : border ? HM_PICTURE_WIDTH - 2
+                                  : x + 8)
+                    .text,
+                hm_units(below ? y + 14 : y - 5).text, SHARES[i], hm_number_down(at, 3).text);
+    }
 }
 
 static void put_table(struct hm_output *o, const struct hm_requirement *q, size_t claim, int kind)
@@ -137,7 +142,9 @@ static void put_table(struct hm_output *o, const struct hm_requirement *q, size_
             hm_html_value(o, hm_number_down(at, 3).text, NULL, "claims.%zu.%s.certified_below.x%u", claim,
                           KIND[kind].member, SHARES[i]);
         hm_put(o, "</td>");
-        if (q->draft->count) hm_putf(o, "<td>%s</td>", isinf(at) ? "\xe2\x80\x93" : share_below(q->draft, at).text);
+        if (q->draft->count)
+            hm_putf(o, "<td>%s</td>",
+                    isinf(at) ? "\xe2\x80\x93" : hm_number_percent(surely_below(q->draft, at), q->draft->count).text);
         hm_put(o, "</tr>");
     }
     hm_put(o, "</tbody></table>\n");
@@ -160,7 +167,7 @@ static void put_kind(struct hm_output *o, const struct hm_requirement *q, size_t
     put_axes(o, &p, kind);
     if (q->draft->count) put_curve(o, &p, q->draft, NO_LOWER, "line second");
     put_curve(o, &p, q->level, NO_HIGHER, "line");
-    put_points(o, &p, q->level);
+    put_points(o, &p, q);
     hm_put(o, "</svg></div>\n");
     put_table(o, q, claim, kind);
 }
