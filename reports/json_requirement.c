@@ -27,19 +27,25 @@ void hm_json_known(struct hm_output *o, const struct hm_known *k)
     }
 }
 
+// Points inside a run of equal counts are left out: its ends say as much. An edge reads back as itself from 17 digits.
 static void put_curve(struct hm_output *o, const struct hm_requirement *q)
 {
     struct hm_curve c = hm_curve_over(q->level, q->draft);
     uint64_t level = hm_histogram_at_least(q->level, c.first), draft = hm_histogram_at_least(q->draft, c.first);
+    bool inside = false; // counts as at the point before
     hm_put(o, "\"curve\":[");
     for (size_t bin = c.first;;) {
-        hm_putf(o, "%s[%s,%llu,%llu]", bin == c.first ? "" : ",", hm_number_near(hm_histogram_edge(bin), 17).text,
-                count(level),
-                count(draft)); // an edge is a short binary fraction: 17 digits are it exactly, or read back as it
-        if (bin == c.last) break;
         size_t next = hm_curve_next(&c, bin);
-        level = hm_curve_count(q->level, bin, level, next);
-        draft = hm_curve_count(q->draft, bin, draft, next);
+        uint64_t next_level = hm_curve_count(q->level, bin, level, next);
+        uint64_t next_draft = hm_curve_count(q->draft, bin, draft, next);
+        bool same = next_level == level && next_draft == draft;
+        if (!inside || !same || bin == c.last)
+            hm_putf(o, "%s[%s,%llu,%llu]", bin == c.first ? "" : ",", hm_number_near(hm_histogram_edge(bin), 17).text,
+                    count(level), count(draft));
+        if (bin == c.last) break;
+        inside = same;
+        level = next_level;
+        draft = next_draft;
         bin = next;
     }
     hm_put(o, "]");

@@ -92,6 +92,25 @@ static const struct figure HAND_WORKED[] = {
     {"claims.0.klf.max", 0.25},
     {"claims.0.draft_kl_pq.count", 4},
     {"claims.1.draft_kl_pq.max", 0.125},
+    {"claims.0.known.row.steps", 4},
+    {"claims.0.known.row.klf", 1},
+    {"claims.0.known.row.any", 1},
+    {"claims.0.known.gap.klr", 4}, // a made log: no true margin certifies what its row does not
+    {"claims.0.requirement.klf.steps", 4},
+    {"claims.0.requirement.klf.draft_steps", 4},
+    {"claims.0.requirement.klf.certified_below.x99", 0.25},
+    {"claims.0.requirement.klf.curve.0.0", 0.125},
+    {"claims.0.requirement.klf.curve.0.2", 4},
+    {"claims.0.requirement.klf.curve.1.2", 0},
+    {"claims.0.requirement.klf.curve.2.0", 0.25}, // the ends of a run of equal counts
+    {"claims.0.requirement.klf.curve.2.1", 4},
+    {"claims.0.requirement.klf.curve.3.1", 0},
+    {"claims.1.requirement.klf.certified_below.x50", 0.25},
+    {"claims.1.requirement.klf.curve.3.1", 1}, // the vacuous step
+    {"claims.0.regions.0.line", 5},
+    {"claims.0.regions.0.m", 2},
+    {"claims.0.regions.0.klf.0", 0.25},
+    {"claims.0.bands.band.4.row.klf", 1},
     {"claims.0.bands.band.4.steps", 3},
     {"claims.0.bands.band.4.certified", 1}, // margin.gap 5/16 lies in [0.2, 0.4)
     {"claims.1.certified", 2},
