@@ -174,8 +174,8 @@ static hm_status keep_fork(struct hm_compare_pair *p, const struct hm_source_tok
         fork->kind = HM_FORK_UNDECIDED;
         fork->why = "a side accepts by a relaxed rule: its tokens need not be first in their rows";
     } else if (p->drawn && !p->run->given) hm_fork_judge_drawn(a, b, p->same_draws, fork);
-    if (fork->a.lacks) p->run->missing[0][fork->a.missing]++;
-    if (fork->b.lacks) p->run->missing[1][fork->b.missing]++;
+    if (a->has_row && fork->a.lacks) p->run->missing[0][fork->a.missing]++;
+    if (b->has_row && fork->b.lacks) p->run->missing[1][fork->b.missing]++;
     p->forked = true;
     if (p->run->given) return hm_spool_write(&p->run->spool, &record, err);
     hold_fork(p, &record);

@@ -98,6 +98,10 @@ static hm_status read_path(struct hm_compare_pair *p, int32_t **path, size_t *le
         if (!hm_grow(&grown, &room, *length + 1, sizeof **path)) rc = hm_fail(err, HM_MEMORY, "out of memory for a path");
         else ((int32_t *)grown)[(*length)++] = token->token;
     }
+    if (!rc && *known && p->ahead->now.misaligned) { // ids are missing somewhere between those that are listed
+        p->run->missing[0][HM_MISSING_IDS]++;
+        *known = false;
+    }
     *path = grown;
     return rc;
 }
