@@ -1,5 +1,5 @@
-// Passing over records that nobody asked for: see hm_log_reader_pass_until. A line is recognised by its first fields, in the
-// order and spelling of stamp_record.c; any other line is read as always.
+// Passing over records that nobody asked for: see hm_log_reader_pass_until. A line is recognised by its first fields,
+// in the order and spelling of stamp_record.c; any other line is read as always.
 #include "certify/log_reader_private.h"
 
 #include <string.h>
@@ -25,7 +25,8 @@ static bool take_number(const char **text, const char *end, const char *key, int
     int digits = 0;
     *out = 0;
     if (!take(text, end, key)) return false;
-    for (; *text < end && **text >= '0' && **text <= '9' && digits < 16; digits++) *out = 10 * *out + (*(*text)++ - '0');
+    for (; *text < end && **text >= '0' && **text <= '9' && digits < 16; digits++)
+        *out = 10 * *out + (*(*text)++ - '0');
     return digits > 0 && digits < 16;
 }
 
@@ -45,9 +46,12 @@ static bool pass_step(struct hm_log_reader *r, const char *text, const char *end
 {
     int64_t sequence, t, round;
     if (!take_number(&text, end, ",\"sequence\":", &sequence) || !take_number(&text, end, ",\"t\":", &t)) return false;
-    if (t == 0 && take(&text, end, ",\"round\":null")) round = -1;
-    else if (!take_number(&text, end, ",\"round\":", &round)) return false;
-    if (sequence != r->sequence || t != r->t + 1 || round != r->round || r->finished || !is_before(r, t) || !take(&text, end, ","))
+    if (t == 0 && take(&text, end, ",\"round\":null"))
+        round = -1;
+    else if (!take_number(&text, end, ",\"round\":", &round))
+        return false;
+    if (sequence != r->sequence || t != r->t + 1 || round != r->round || r->finished || !is_before(r, t) ||
+        !take(&text, end, ","))
         return false;
     r->t = t;
     r->finished = has_finish(text - 1, end);
@@ -58,7 +62,8 @@ static bool pass_step(struct hm_log_reader *r, const char *text, const char *end
 static bool pass_node(struct hm_log_reader *r, const char *text, const char *end)
 {
     int64_t sequence, round;
-    if (!take_number(&text, end, ",\"sequence\":", &sequence) || !take_number(&text, end, ",\"round\":", &round)) return false;
+    if (!take_number(&text, end, ",\"sequence\":", &sequence) || !take_number(&text, end, ",\"round\":", &round))
+        return false;
     if (sequence != r->sequence || round != r->round || !is_before(r, r->t) || !take(&text, end, ",")) return false;
     r->node_records++;
     return true;

@@ -1,4 +1,5 @@
-// hallmark inspect: what is in a log, a checkpoint or a file of rows (docs/log.md), for people to read. Nothing is proved here.
+// hallmark inspect: what is in a log, a checkpoint or a file of rows (docs/log.md), for people to read. Nothing is
+// proved here.
 #include "cli/inspect.h"
 
 #include "base/memory.h"
@@ -44,7 +45,8 @@ static bool read_number(const char **text, int64_t *out)
 }
 
 // "3:17", "3:17-20"; of rows "17", "17-20".
-static hm_status add_range(struct hm_inspect_options *o, const char *flag, const char *text, bool rows, struct hm_error *err)
+static hm_status add_range(struct hm_inspect_options *o, const char *flag, const char *text, bool rows,
+                           struct hm_error *err)
 {
     struct hm_inspect_range r = {.sequence = -1};
     const char *rest = text;
@@ -53,8 +55,10 @@ static hm_status add_range(struct hm_inspect_options *o, const char *flag, const
     r.last = r.first;
     if (good && *rest == '-') good = (rest++, read_number(&rest, &r.last));
     if (!good || *rest || r.last < r.first)
-        return hm_fail(err, HM_USAGE, "inspect: %s: expected %s, found \"%s\"", flag, rows ? "N or N-M" : "S:T or S:T-U", text);
-    if (o->ranges > 0 && o->rows != rows) return hm_fail(err, HM_USAGE, "inspect: expected --step or --row, found both");
+        return hm_fail(err, HM_USAGE, "inspect: %s: expected %s, found \"%s\"", flag,
+                       rows ? "N or N-M" : "S:T or S:T-U", text);
+    if (o->ranges > 0 && o->rows != rows)
+        return hm_fail(err, HM_USAGE, "inspect: expected --step or --row, found both");
     struct hm_inspect_range *grown = realloc(o->range, (o->ranges + 1) * sizeof *grown);
     if (!grown) return hm_fail(err, HM_MEMORY, "inspect: out of memory");
     o->range = grown;
@@ -63,16 +67,21 @@ static hm_status add_range(struct hm_inspect_options *o, const char *flag, const
     return HM_OK;
 }
 
-static hm_status apply(struct hm_inspect_options *o, const char *flag, const char *value, bool *used, struct hm_error *err)
+static hm_status apply(struct hm_inspect_options *o, const char *flag, const char *value, bool *used,
+                       struct hm_error *err)
 {
     bool step = strcmp(flag, "--step") == 0, row = strcmp(flag, "--row") == 0, tensor = strcmp(flag, "--tensor") == 0;
     *used = step || row || tensor;
     if (*used && !value) return hm_fail(err, HM_USAGE, "inspect: %s: expected a value after it", flag);
     if (step || row) return add_range(o, flag, value, row, err);
-    if (tensor) o->tensor = value;
-    else if (strcmp(flag, "--json") == 0) o->json = true;
-    else if (strcmp(flag, "--hashes") == 0) o->hashes = true;
-    else return hm_fail(err, HM_USAGE, "inspect: unknown option \"%s\" (hallmark inspect --help)", flag);
+    if (tensor)
+        o->tensor = value;
+    else if (strcmp(flag, "--json") == 0)
+        o->json = true;
+    else if (strcmp(flag, "--hashes") == 0)
+        o->hashes = true;
+    else
+        return hm_fail(err, HM_USAGE, "inspect: unknown option \"%s\" (hallmark inspect --help)", flag);
     return HM_OK;
 }
 
@@ -82,21 +91,29 @@ static hm_status parse(int argc, char **argv, struct hm_inspect_options *o, stru
     for (int i = 1; i < argc; i++) {
         bool used = false;
         hm_status rc = HM_OK;
-        if (flags && strcmp(argv[i], "--") == 0) flags = false;
-        else if (flags && argv[i][0] == '-' && argv[i][1]) rc = apply(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err);
-        else if (o->path) rc = hm_fail(err, HM_USAGE, "inspect: expected one file or folder, found \"%s\" and \"%s\"", o->path, argv[i]);
-        else o->path = argv[i];
+        if (flags && strcmp(argv[i], "--") == 0)
+            flags = false;
+        else if (flags && argv[i][0] == '-' && argv[i][1])
+            rc = apply(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err);
+        else if (o->path)
+            rc = hm_fail(err, HM_USAGE, "inspect: expected one file or folder, found \"%s\" and \"%s\"", o->path,
+                         argv[i]);
+        else
+            o->path = argv[i];
         if (rc) return rc;
         i += used;
     }
-    return o->path ? HM_OK : hm_fail(err, HM_USAGE, "inspect: expected a log, a checkpoint or a file of rows (hallmark inspect --help)");
+    return o->path ? HM_OK
+                   : hm_fail(err, HM_USAGE,
+                             "inspect: expected a log, a checkpoint or a file of rows (hallmark inspect --help)");
 }
 
 // ---- what is it?
 
 enum kind { LOG, CHECKPOINT, ROWS };
 
-// By the first bytes: a .npy file has a magic, a .safetensors file the length of a header (below 2^40) that begins with a brace.
+// By the first bytes: a .npy file has a magic, a .safetensors file the length of a header (below 2^40) that begins with
+// a brace.
 static enum kind tell(const char *path)
 {
     char head[9] = "";
@@ -116,10 +133,12 @@ static hm_status inspect(const struct hm_inspect_options *o, struct hm_error *er
     enum kind kind = tell(o->path);
     const char *const what[] = {"a log", "a folder", "a file of rows"};
     if (o->ranges && kind != LOG)
-        return hm_fail(err, HM_USAGE, "%s: expected a log with %s, found %s", o->path, o->rows ? "--row" : "--step", what[kind]);
+        return hm_fail(err, HM_USAGE, "%s: expected a log with %s, found %s", o->path, o->rows ? "--row" : "--step",
+                       what[kind]);
     if ((o->hashes && kind == LOG) || (o->tensor && kind != ROWS))
         return hm_fail(err, HM_USAGE, "%s: expected %s with %s, found %s", o->path,
-                       o->tensor ? "a file of rows" : "a checkpoint or a file of rows", o->tensor ? "--tensor" : "--hashes", what[kind]);
+                       o->tensor ? "a file of rows" : "a checkpoint or a file of rows",
+                       o->tensor ? "--tensor" : "--hashes", what[kind]);
     if (kind == CHECKPOINT) return hm_inspect_checkpoint(o, err);
     if (kind == ROWS) return hm_inspect_rows(o, err);
     return o->ranges ? hm_inspect_find(o, err) : hm_inspect_log(o, err);

@@ -17,7 +17,7 @@ struct hm_inspect_options {
     const char *path, *tensor; // tensor NULL: "logits"
     struct hm_inspect_range *range;
     size_t ranges;
-    bool rows;                 // the ranges are of rows
+    bool rows; // the ranges are of rows
     bool json, hashes;
 };
 
@@ -37,7 +37,8 @@ void hm_inspect_step(const struct hm_record_header *header, const struct hm_reco
 void hm_inspect_claim(const struct hm_record_header *header, const struct hm_record_step *step,
                       const struct hm_record_claim *claim);
 
-// A round's tree. Of the nodes, accepted[i] says whether a token was accepted there, and text[i], which may be NULL, which.
+// A round's tree. Of the nodes, accepted[i] says whether a token was accepted there, and text[i], which may be NULL,
+// which.
 struct hm_inspect_tree {
     int64_t sequence, round;
     size_t line, nodes, scored, room; // room: of the arrays
@@ -69,8 +70,8 @@ void hm_inspect_field(const char *label, const char *format, ...) __attribute__(
 // A line that begins at the left, folded likewise.
 void hm_inspect_heading(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// "[0.123456, 0.123457]", rounded outward; one number where it is exactly that. At most 26 columns but for the ends of the
-// range of doubles.
+// "[0.123456, 0.123457]", rounded outward; one number where it is exactly that. At most 26 columns but for the ends of
+// the range of doubles.
 struct hm_inspect_text hm_inspect_ival(struct hm_ival value);
 
 // A logit: nine digits, which are exact for a 32-bit float.

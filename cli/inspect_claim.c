@@ -27,13 +27,16 @@ static void print_edge(const struct hm_record_claim *c)
 }
 
 // A bound, the draft's own value and the verdict, in columns; own or verdict NULL: there is none.
-static void print_bound(const char *label, struct hm_ival star, const struct hm_ival *own, const enum hm_certified *verdict)
+static void print_bound(const char *label, struct hm_ival star, const struct hm_ival *own,
+                        const enum hm_certified *verdict)
 {
     struct hm_inspect_text a, b;
     const char *bound = show(&a, star);
     hm_inspect_label(label);
-    if (!verdict) puts(bound);
-    else printf("%-26s %-26s %s\n", bound, own ? show(&b, *own) : "", hm_inspect_certified(*verdict));
+    if (!verdict)
+        puts(bound);
+    else
+        printf("%-26s %-26s %s\n", bound, own ? show(&b, *own) : "", hm_inspect_certified(*verdict));
 }
 
 static void print_witness(const char *label, struct hm_ival level, const uint32_t tied[2])
@@ -49,7 +52,8 @@ static void print_level(const struct hm_level *level, bool has_level)
     print_witness("level ln g", level->level_r, level->tied_r);
 }
 
-static void print_three(const struct hm_level *level, const struct hm_ival *const own[3], const enum hm_certified *certified)
+static void print_three(const struct hm_level *level, const struct hm_ival *const own[3],
+                        const enum hm_certified *certified)
 {
     const struct hm_ival star[3] = {level->klf, level->klr, level->tv};
     static const char *const names[3] = {"KLf*", "KLr*", "TV*"};
@@ -66,11 +70,11 @@ static void print_further(const struct hm_record_claim *c)
 {
     struct hm_inspect_text a;
     if (c->has_margin)
-        hm_inspect_field("margin", "gap %s: KLf* >= %s, KLr* >= %s, TV* >= %s", show(&a, c->margin.gap), least(c->margin.klf).text,
-                         least(c->margin.klr).text, least(c->margin.tv).text);
+        hm_inspect_field("margin", "gap %s: KLf* >= %s, KLr* >= %s, TV* >= %s", show(&a, c->margin.gap),
+                         least(c->margin.klf).text, least(c->margin.klr).text, least(c->margin.tv).text);
     if (c->has_universal)
-        hm_inspect_field("universal", "by p(1) and the rule alone: KLf* >= %s, KLr* >= %s", least(c->universal.klf).text,
-                         least(c->universal.klr).text);
+        hm_inspect_field("universal", "by p(1) and the rule alone: KLf* >= %s, KLr* >= %s",
+                         least(c->universal.klf).text, least(c->universal.klr).text);
     if (c->has_radius) hm_inspect_field("radius", "%s logits, for the decision above", show(&a, c->radius));
     if (c->active != HM_ACTIVE_NONE)
         hm_inspect_field("active", "%s, the smaller threshold", c->active == HM_ACTIVE_EPS ? "eps" : "delta");
@@ -80,7 +84,8 @@ static void print_restricted(const struct hm_restricted *r)
 {
     struct hm_inspect_text a, b;
     static const struct hm_ival *const none[3] = {NULL, NULL, NULL};
-    hm_inspect_field("restricted", "to the tokens D with a finite draft logit: p(D) %s, |A and D| = %zu", show(&a, r->mass), r->k);
+    hm_inspect_field("restricted", "to the tokens D with a finite draft logit: p(D) %s, |A and D| = %zu",
+                     show(&a, r->mass), r->k);
     if (r->no_mass) return;
     hm_inspect_field("", "KL(p_D||q) %s", show(&b, r->kl));
     print_level(&r->level, r->k > 0 && !r->vacuous);
@@ -89,12 +94,14 @@ static void print_restricted(const struct hm_restricted *r)
 
 static void print_claim_head(const struct hm_record_claim *c)
 {
-    hm_inspect_heading("claim %s, m = %lld%s: k = %lld%s%s%s%s", c->rule, (long long)c->m, c->m_tree ? " (children of the node)" : "",
-                       (long long)c->k, c->has_accepts ? ", accepts " : "", c->has_accepts ? hm_inspect_verdict(c->accepts) : "",
-                       c->has_verdicts ? ", covered " : "", c->has_verdicts ? hm_inspect_verdict(c->covered) : "");
+    hm_inspect_heading("claim %s, m = %lld%s: k = %lld%s%s%s%s", c->rule, (long long)c->m,
+                       c->m_tree ? " (children of the node)" : "", (long long)c->k, c->has_accepts ? ", accepts " : "",
+                       c->has_accepts ? hm_inspect_verdict(c->accepts) : "", c->has_verdicts ? ", covered " : "",
+                       c->has_verdicts ? hm_inspect_verdict(c->covered) : "");
 }
 
-void hm_inspect_claim(const struct hm_record_header *header, const struct hm_record_step *step, const struct hm_record_claim *c)
+void hm_inspect_claim(const struct hm_record_header *header, const struct hm_record_step *step,
+                      const struct hm_record_claim *c)
 {
     const struct hm_ival *own[3] = {NULL, NULL, NULL};
     struct hm_inspect_text a, b;

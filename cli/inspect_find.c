@@ -1,5 +1,5 @@
-// Finds the steps or rows that were asked for: see inspect.h. The log is read record by record, in memory that does not grow
-// with it, and no further than needed.
+// Finds the steps or rows that were asked for: see inspect.h. The log is read record by record, in memory that does not
+// grow with it, and no further than needed.
 #include "cli/inspect.h"
 
 #include <inttypes.h>
@@ -76,15 +76,18 @@ static hm_status missing_step(const struct finder *f, size_t i, struct hm_error 
     const struct hm_inspect_range *r = &f->options->range[i];
     const char *path = f->options->path, *end = how_it_ends(f);
     int64_t first = r->first + f->found[i];
-    if (f->sequence < 0) return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has no step%s", path, r->sequence, first, end);
+    if (f->sequence < 0)
+        return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has no step%s", path, r->sequence,
+                       first, end);
     if (f->reached[i] < 0 && r->sequence <= f->sequence)
-        return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has no step of sequence %" PRId64 "%s", path, r->sequence,
-                       first, r->sequence, end);
+        return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has no step of sequence %" PRId64 "%s",
+                       path, r->sequence, first, r->sequence, end);
     if (f->reached[i] < 0)
-        return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has sequences up to %" PRId64 "%s", path, r->sequence,
-                       first, f->sequence, end);
-    return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has sequence %" PRId64 " up to %" PRId64 ":%" PRId64 "%s", path,
-                   r->sequence, first, r->sequence, r->sequence, f->reached[i], end);
+        return hm_fail(err, HM_USAGE, "%s: step %" PRId64 ":%" PRId64 ": the log has sequences up to %" PRId64 "%s",
+                       path, r->sequence, first, f->sequence, end);
+    return hm_fail(err, HM_USAGE,
+                   "%s: step %" PRId64 ":%" PRId64 ": the log has sequence %" PRId64 " up to %" PRId64 ":%" PRId64 "%s",
+                   path, r->sequence, first, r->sequence, r->sequence, f->reached[i], end);
 }
 
 // Rows may be left out of a log, so only that none was found in a range is an error.
@@ -96,9 +99,10 @@ static hm_status check_found(const struct finder *f, struct hm_error *err)
         if (f->found[i] > (o->rows ? 0 : r->last - r->first)) continue;
         if (!o->rows) return missing_step(f, i, err);
         if (f->reached[i] < r->first)
-            return hm_fail(err, HM_USAGE, "%s: row %" PRId64 ": the log has rows up to %" PRId64 "%s", o->path, r->first, f->last,
-                           how_it_ends(f));
-        return hm_fail(err, HM_USAGE, "%s: row %" PRId64 ": expected a record, found none: it could not be certified", o->path, r->first);
+            return hm_fail(err, HM_USAGE, "%s: row %" PRId64 ": the log has rows up to %" PRId64 "%s", o->path,
+                           r->first, f->last, how_it_ends(f));
+        return hm_fail(err, HM_USAGE, "%s: row %" PRId64 ": expected a record, found none: it could not be certified",
+                       o->path, r->first);
     }
     return HM_OK;
 }

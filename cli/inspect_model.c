@@ -54,9 +54,10 @@ static void count_weights(const struct hm_checkpoint *c, struct weights *w)
 static void print_config(const struct hm_config *c)
 {
     static const char *const yes_no[] = {"no", "yes"};
-    hm_inspect_field("model", "%s: %zu layers, hidden size %zu, intermediate size %zu", c->architecture, c->layers, c->hidden, c->intermediate);
-    hm_inspect_field("attention", "%zu heads of %zu, %zu of keys and values; norms of queries and keys: %s", c->heads, c->head_dim,
-                     c->kv_heads, yes_no[c->qk_norm]);
+    hm_inspect_field("model", "%s: %zu layers, hidden size %zu, intermediate size %zu", c->architecture, c->layers,
+                     c->hidden, c->intermediate);
+    hm_inspect_field("attention", "%zu heads of %zu, %zu of keys and values; norms of queries and keys: %s", c->heads,
+                     c->head_dim, c->kv_heads, yes_no[c->qk_norm]);
     hm_inspect_field("positions", "%zu, rotary base %g%s", c->max_positions, c->rope.theta,
                      c->rope.kind == HM_ROPE_LLAMA3 ? ", rescaled as in Llama 3.1" : "");
     hm_inspect_field("vocabulary", "%zu; the head is the embedding: %s", c->vocab, yes_no[c->tied]);
@@ -64,19 +65,23 @@ static void print_config(const struct hm_config *c)
 
 static void print_weights(const struct hm_checkpoint *c, const struct weights *w)
 {
-    hm_inspect_field("weights", "%" PRIu64 " parameters in %" PRIu64 " tensors, %" PRIu64 " bytes", w->parameters, w->tensors, w->bytes);
-    for (size_t i = 0; i < w->types; i++) hm_inspect_field("", "%s: %" PRIu64 " parameters", w->type[i].name, w->type[i].parameters);
+    hm_inspect_field("weights", "%" PRIu64 " parameters in %" PRIu64 " tensors, %" PRIu64 " bytes", w->parameters,
+                     w->tensors, w->bytes);
+    for (size_t i = 0; i < w->types; i++)
+        hm_inspect_field("", "%s: %" PRIu64 " parameters", w->type[i].name, w->type[i].parameters);
     for (size_t i = 0; i < w->files && i < SHARDS_SHOWN; i++) {
         size_t size;
         const struct hm_safetensors *file = hm_checkpoint_file(c, i);
         const char *path = hm_safetensors_path(file), *slash = strrchr(path, '/');
         hm_safetensors_bytes(file, &size);
-        hm_inspect_field(i ? "" : "files", "%s: %zu tensors, %zu bytes", slash ? slash + 1 : path, hm_safetensors_count(file), size);
+        hm_inspect_field(i ? "" : "files", "%s: %zu tensors, %zu bytes", slash ? slash + 1 : path,
+                         hm_safetensors_count(file), size);
     }
     if (w->files > SHARDS_SHOWN) hm_inspect_field("", "and %zu more", w->files - SHARDS_SHOWN);
 }
 
-static cJSON *checkpoint_json(const char *path, const struct hm_config *config, const struct weights *w, const char *sha256)
+static cJSON *checkpoint_json(const char *path, const struct hm_config *config, const struct weights *w,
+                              const char *sha256)
 {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "kind", "checkpoint");
@@ -86,17 +91,24 @@ static cJSON *checkpoint_json(const char *path, const struct hm_config *config, 
         const struct {
             const char *key;
             size_t value;
-        } all[] = {{"layers", config->layers},     {"hidden", config->hidden},     {"intermediate", config->intermediate},
-                   {"heads", config->heads},       {"kv_heads", config->kv_heads}, {"head_dim", config->head_dim},
-                   {"vocab", config->vocab},       {"max_positions", config->max_positions}};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++) cJSON_AddNumberToObject(o, all[i].key, (double)all[i].value);
+        } all[] = {{"layers", config->layers},
+                   {"hidden", config->hidden},
+                   {"intermediate", config->intermediate},
+                   {"heads", config->heads},
+                   {"kv_heads", config->kv_heads},
+                   {"head_dim", config->head_dim},
+                   {"vocab", config->vocab},
+                   {"max_positions", config->max_positions}};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            cJSON_AddNumberToObject(o, all[i].key, (double)all[i].value);
         cJSON_AddBoolToObject(o, "tied", config->tied);
     }
     cJSON_AddNumberToObject(o, "parameters", (double)w->parameters);
     cJSON_AddNumberToObject(o, "tensors", (double)w->tensors);
     cJSON_AddNumberToObject(o, "bytes", (double)w->bytes);
     cJSON *types = cJSON_AddObjectToObject(o, "types");
-    for (size_t i = 0; i < w->types; i++) cJSON_AddNumberToObject(types, w->type[i].name, (double)w->type[i].parameters);
+    for (size_t i = 0; i < w->types; i++)
+        cJSON_AddNumberToObject(types, w->type[i].name, (double)w->type[i].parameters);
     cJSON_AddNumberToObject(o, "files", (double)w->files);
     if (sha256[0]) cJSON_AddStringToObject(o, "sha256", sha256);
     return o;
@@ -118,8 +130,10 @@ hm_status hm_inspect_checkpoint(const struct hm_inspect_options *o, struct hm_er
         rc = hm_cli_print_json(checkpoint_json(o->path, known ? &config : NULL, &weights, sha256), err);
     } else if (!rc) {
         hm_inspect_heading("%s: checkpoint", o->path);
-        if (known) print_config(&config);
-        else hm_inspect_field("model", "none that decodes by itself: %s", unknown.message);
+        if (known)
+            print_config(&config);
+        else
+            hm_inspect_field("model", "none that decodes by itself: %s", unknown.message);
         print_weights(checkpoint, &weights);
         if (sha256[0]) hm_inspect_field("sha256", "%s", sha256);
     }
@@ -129,7 +143,7 @@ hm_status hm_inspect_checkpoint(const struct hm_inspect_options *o, struct hm_er
 
 // ---- a file of rows
 
-struct sanity { // of the first row
+struct sanity {                    // of the first row
     size_t nan, infinite, missing; // NaN, +inf, -inf
     size_t least, largest;         // places of finite values; n: there is none
     double mass;                   // sum of exp, near 1 for log-probabilities; for display only
@@ -154,9 +168,11 @@ static void print_sanity(const float *row, size_t n)
 {
     struct sanity s = look(row, n);
     if (s.largest < n)
-        hm_inspect_field("row 0", "from %s (column %zu) to %s (column %zu)", hm_inspect_logit((double)row[s.least]).text, s.least,
+        hm_inspect_field("row 0", "from %s (column %zu) to %s (column %zu)",
+                         hm_inspect_logit((double)row[s.least]).text, s.least,
                          hm_inspect_logit((double)row[s.largest]).text, s.largest);
-    else hm_inspect_field("row 0", "no finite value");
+    else
+        hm_inspect_field("row 0", "no finite value");
     hm_inspect_field("", "%zu NaN, %zu +inf, %zu -inf%s", s.nan, s.infinite, s.missing,
                      s.nan + s.infinite || s.largest == n ? ": no row of logits" : "");
     if (s.nan + s.infinite == 0 && s.largest < n && fabs(s.mass - 1) < 1e-3)

@@ -76,8 +76,10 @@ struct hm_inspect_text hm_inspect_ival(struct hm_ival value)
 {
     struct hm_inspect_text out;
     struct hm_number lo = hm_number_down(value.lo, DIGITS), hi = hm_number_up(value.hi, DIGITS);
-    if (strcmp(lo.text, hi.text) == 0) snprintf(out.text, sizeof out.text, "%s", lo.text);
-    else snprintf(out.text, sizeof out.text, "[%s, %s]", lo.text, hi.text);
+    if (strcmp(lo.text, hi.text) == 0)
+        snprintf(out.text, sizeof out.text, "%s", lo.text);
+    else
+        snprintf(out.text, sizeof out.text, "[%s, %s]", lo.text, hi.text);
     return out;
 }
 

@@ -13,8 +13,10 @@ enum { TOP_SHOWN = 20 };
 static void print_head(const struct hm_record *record)
 {
     const struct hm_record_step *s = record->step;
-    if (record->kind == HM_RECORD_ROW) hm_inspect_heading("row %" PRId64 " (line %zu)", s->index, record->line);
-    else hm_inspect_heading("step %" PRId64 ":%" PRId64 " (line %zu)", s->sequence, s->t, record->line);
+    if (record->kind == HM_RECORD_ROW)
+        hm_inspect_heading("row %" PRId64 " (line %zu)", s->index, record->line);
+    else
+        hm_inspect_heading("step %" PRId64 ":%" PRId64 " (line %zu)", s->sequence, s->t, record->line);
 }
 
 static void print_token(const struct hm_record *record)
@@ -25,23 +27,29 @@ static void print_token(const struct hm_record *record)
         if (s->token >= 0) hm_inspect_field("token", "%" PRId64 " (asserted)", s->token);
         return;
     }
-    if (s->text[0]) hm_inspect_field("token", "%" PRId64 " %s", s->token, hm_inspect_quote(s->text, 48).text);
-    else hm_inspect_field("token", "%" PRId64, s->token);
+    if (s->text[0])
+        hm_inspect_field("token", "%" PRId64 " %s", s->token, hm_inspect_quote(s->text, 48).text);
+    else
+        hm_inspect_field("token", "%" PRId64, s->token);
     if (s->source == HM_SOURCE_PREFILL)
         hm_inspect_field("source", "prefill: the draw from the prompt's last row");
     else if (s->source == HM_SOURCE_ACCEPTED)
-        hm_inspect_field("source", "accepted: child %" PRId64 " of node %" PRId64 ", at depth %" PRId64 " of round %" PRId64, s->child,
-                         s->node, s->depth, s->round);
+        hm_inspect_field("source",
+                         "accepted: child %" PRId64 " of node %" PRId64 ", at depth %" PRId64 " of round %" PRId64,
+                         s->child, s->node, s->depth, s->round);
     else
-        hm_inspect_field("source", "continuation: from the row of node %" PRId64 ", at depth %" PRId64 " of round %" PRId64, s->node,
-                         s->depth, s->round);
+        hm_inspect_field("source",
+                         "continuation: from the row of node %" PRId64 ", at depth %" PRId64 " of round %" PRId64,
+                         s->node, s->depth, s->round);
     if (s->finish != HM_FINISH_NONE) hm_inspect_field("finish", "%s: the sequence ends here", finishes[s->finish]);
 }
 
 static void print_row(const char *label, const struct hm_record_row *row)
 {
-    if (row->shard >= 0) hm_inspect_field(label, "shard %" PRId64 ", row %" PRId64, row->shard, row->index);
-    else hm_inspect_field(label, "%s", row->why && row->why[0] ? row->why : "none");
+    if (row->shard >= 0)
+        hm_inspect_field(label, "shard %" PRId64 ", row %" PRId64, row->shard, row->index);
+    else
+        hm_inspect_field(label, "%s", row->why && row->why[0] ? row->why : "none");
     if (row->sha256) hm_inspect_field("", "sha256 %.56s...", row->sha256);
 }
 
@@ -59,7 +67,8 @@ static void print_top(const struct hm_record_header *header, const struct hm_rec
     struct hm_rational temperature;
     if (s->top_count == 0) return;
     hm_rational_init(&temperature);
-    if (hm_rational_parse(header->certify_temperature, &temperature, NULL)) hm_rational_set_int(&temperature, 1, 1); // the reader took it
+    if (hm_rational_parse(header->certify_temperature, &temperature, NULL))
+        hm_rational_set_int(&temperature, 1, 1); // the reader took it
     printf("  %-10s %9s  %-14s  %s\n", "top", "token", "logit", "probability");
     for (size_t i = 0; i < s->top_count && i < TOP_SHOWN; i++)
         printf("  %-10s %9" PRId64 "  %-14s  %s\n", "", s->top[i].id, hm_inspect_logit(s->top[i].logit).text,
@@ -83,15 +92,18 @@ static void print_figures(const struct hm_record_header *header, const struct hm
     for (size_t i = 0; s->has_divergences && i < header->divergence_count; i++)
         print_optional(true, header->divergences[i], s->divergence[i], "");
     print_optional(s->has_regret, "regret", s->regret, ", ln(p_1/p_token)");
-    print_optional(s->has_standard_accept, "standard", s->standard_accept, ", what standard sampling accepts of one draft");
+    print_optional(s->has_standard_accept, "standard", s->standard_accept,
+                   ", what standard sampling accepts of one draft");
     print_optional(s->has_nucleus_excess, "excess", s->nucleus_excess, ", what one draft costs in TV");
     print_optional(s->has_accept, "accept", s->accept, ", probability that a child is accepted");
     print_optional(s->has_accept_standard, "", s->accept_standard, ", the same under standard sampling");
     print_optional(s->has_e, "e", s->e, ", TV between the token's law and the target's");
     print_optional(s->has_e, "ratio", s->ratio, ", p(token) over its probability in that law");
-    if (s->has_charge) print_optional(true, "charge", s->charge, s->relaxed ? ", spent: the relaxation was in force" : ", not spent");
-    if (s->has_spent) hm_inspect_field("spent", "%s of %s so far (%s)", hm_inspect_logit(s->spent).text,
-                                       header->budget_limit ? header->budget_limit : "?", header->budget_kind);
+    if (s->has_charge)
+        print_optional(true, "charge", s->charge, s->relaxed ? ", spent: the relaxation was in force" : ", not spent");
+    if (s->has_spent)
+        hm_inspect_field("spent", "%s of %s so far (%s)", hm_inspect_logit(s->spent).text,
+                         header->budget_limit ? header->budget_limit : "?", header->budget_kind);
 }
 
 void hm_inspect_step(const struct hm_record_header *header, const struct hm_record *record)

@@ -16,9 +16,10 @@ static hm_status make_room(struct hm_inspect_tree *t, size_t nodes, struct hm_er
 {
     size_t room = t->room;
     if (nodes <= room) return HM_OK;
-    const struct hm_array arrays[] = {{(void **)&t->parent, sizeof *t->parent},     {(void **)&t->token, sizeof *t->token},
-                                      {(void **)&t->depth, sizeof *t->depth},       {(void **)&t->logq, sizeof *t->logq},
-                                      {(void **)&t->accepted, sizeof *t->accepted}, {(void **)&t->text, sizeof *t->text}};
+    const struct hm_array arrays[] = {
+        {(void **)&t->parent, sizeof *t->parent},     {(void **)&t->token, sizeof *t->token},
+        {(void **)&t->depth, sizeof *t->depth},       {(void **)&t->logq, sizeof *t->logq},
+        {(void **)&t->accepted, sizeof *t->accepted}, {(void **)&t->text, sizeof *t->text}};
     if (!hm_grow_together(arrays, sizeof arrays / sizeof *arrays, nodes))
         return hm_fail(err, HM_MEMORY, "out of memory for a tree of %zu nodes", nodes);
     t->room = nodes;
@@ -55,7 +56,8 @@ hm_status hm_inspect_tree_take(struct hm_inspect_tree *t, const struct hm_record
 
 void hm_inspect_tree_mark(struct hm_inspect_tree *t, const struct hm_record_step *step)
 {
-    for (int64_t i = step->node; i > 0 && (size_t)i < t->nodes; i = t->parent[i]) t->accepted[i] = true; // the walk came this way
+    for (int64_t i = step->node; i > 0 && (size_t)i < t->nodes; i = t->parent[i])
+        t->accepted[i] = true; // the walk came this way
     if (step->child < 0 || (size_t)step->child >= t->nodes) return;
     t->accepted[step->child] = true;
     free(t->text[step->child]);
@@ -93,8 +95,10 @@ static void print_lines(const struct hm_inspect_tree *t, const struct kin *k, si
     if (at > 0) fputs("..", stdout);
     while (n-- > 0) {
         bool last = k->sibling[path[n]] == 0;
-        if (n > 0) fputs(last ? "  " : "| ", stdout);
-        else putchar(last ? '`' : '|');
+        if (n > 0)
+            fputs(last ? "  " : "| ", stdout);
+        else
+            putchar(last ? '`' : '|');
     }
     if (node > 0) putchar('-');
 }
@@ -105,7 +109,10 @@ static void print_node(const struct hm_inspect_tree *t, const struct kin *k, siz
     if (i > 0) snprintf(parent, sizeof parent, "%" PRId64, t->parent[i]);
     if (i > 0) snprintf(logq, sizeof logq, "%.5g", t->logq[i]);
     printf("%6zu %6s %9" PRId64 " %10s  %-8s ", i, parent, t->token[i], logq,
-           i == 0 ? "root" : t->accepted[i] ? "accepted" : i >= t->nodes - t->scored ? "scored" : "");
+           i == 0                      ? "root"
+           : t->accepted[i]            ? "accepted"
+           : i >= t->nodes - t->scored ? "scored"
+                                       : "");
     print_lines(t, k, i);
     fputs(t->accepted[i] ? "*" : "o", stdout);
     if (t->text[i]) printf(" %s", hm_inspect_quote(t->text[i], TEXT_COLUMNS - 6).text);
@@ -116,12 +123,13 @@ hm_status hm_inspect_tree_print(const struct hm_inspect_tree *t, struct hm_error
 {
     struct kin k = find_kin(t);
     size_t accepted = 0, i = 0;
-    hm_status rc = k.child && k.sibling ? HM_OK : hm_fail(err, HM_MEMORY, "out of memory for a tree of %zu nodes", t->nodes);
+    hm_status rc =
+        k.child && k.sibling ? HM_OK : hm_fail(err, HM_MEMORY, "out of memory for a tree of %zu nodes", t->nodes);
     for (size_t j = 0; j < t->nodes; j++) accepted += t->accepted[j];
     if (rc) goto out;
     printf("round %" PRId64 " of sequence %" PRId64 " (line %zu)\n", t->round, t->sequence, t->line);
-    hm_inspect_field("tree", "%s besides the root, %zu accepted%s, from a pool of %" PRId64, hm_number_of(t->nodes - 1, "node").text,
-                     accepted, t->scored ? ", some only scored" : "", t->pool);
+    hm_inspect_field("tree", "%s besides the root, %zu accepted%s, from a pool of %" PRId64,
+                     hm_number_of(t->nodes - 1, "node").text, accepted, t->scored ? ", some only scored" : "", t->pool);
     if (t->has_expected) hm_inspect_field("expected", "%s accepted", hm_inspect_ival(t->expected).text);
     if (t->first >= 0) hm_inspect_field("first", "token %" PRId64 " was drawn before the tree was chosen", t->first);
     printf("%6s %6s %9s %10s\n", "node", "parent", "token", "log q");

@@ -1,7 +1,7 @@
 // hallmark merge: what one process would have printed, from the parts that several wrote (docs/scale.md).
+#include "cli/audit_result.h"
 #include "cli/command.h"
 #include "cli/parts.h"
-#include "cli/audit_result.h"
 #include "cli/verify_summary.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ int hm_cmd_merge(int argc, char **argv)
         fputs("hallmark: merge: expected a folder of parts, or parts, found none (hallmark merge --help)\n", stderr);
         return HM_EXIT_USAGE;
     }
-    hm_status rc = hm_parts_merge(argv + first, (size_t)(argc - first), summaries, sizeof summaries / sizeof *summaries, stdout,
-                                  &code, &err);
+    hm_status rc = hm_parts_merge(argv + first, (size_t)(argc - first), summaries, sizeof summaries / sizeof *summaries,
+                                  stdout, &code, &err);
     return rc ? hm_cli_fail(&err) : code;
 }

@@ -40,8 +40,10 @@ hm_status hm_parts_open(const struct hm_parts_setup *setup, struct hm_parts_run 
     hm_status rc =
         setup->summary->open(setup->arguments, setup->argument_count, setup->input_count, &run->summary, err);
     if (!rc && setup->shards.count) rc = create_part(run, err);
-    if (rc) hm_parts_close(run);
-    else *out = run;
+    if (rc)
+        hm_parts_close(run);
+    else
+        *out = run;
     return rc;
 }
 
@@ -102,7 +104,8 @@ hm_status hm_parts_finish(struct hm_parts_run *run, int *exit_code, struct hm_er
     const struct hm_parts_setup *s = run->setup;
     hm_status rc = HM_OK;
     if (run->next < s->input_count)
-        return hm_fail(err, HM_USAGE, "%s: expected the result of input %zu, found none", s->summary->command, run->next + 1);
+        return hm_fail(err, HM_USAGE, "%s: expected the result of input %zu, found none", s->summary->command,
+                       run->next + 1);
     *exit_code = s->summary->finish(run->summary, run->writer ? NULL : stdout);
     if (run->writer) rc = hm_part_finish(run->writer, *exit_code, err);
     if (run->writer && !rc) print_shard(run, hm_part_path(run->writer), *exit_code);

@@ -85,8 +85,8 @@ static hm_status find_summary(const struct hm_part *part, const struct hm_parts_
     for (size_t i = 0; i < count; i++)
         if (strcmp(summaries[i]->command, h->command) == 0) set->summary = summaries[i];
     if (!set->summary)
-        return hm_fail(err, HM_FORMAT, "%s: line 1: command: expected one that has parts, found \"%s\"", hm_part_name(part),
-                       h->command);
+        return hm_fail(err, HM_FORMAT, "%s: line 1: command: expected one that has parts, found \"%s\"",
+                       hm_part_name(part), h->command);
     if (strcmp(h->version, HM_VERSION) != 0) // another one may print other words
         return hm_fail(err, HM_USAGE, "%s: expected a part that hallmark %s wrote, which this is, found %s",
                        hm_part_name(part), HM_VERSION, h->version);
@@ -123,8 +123,8 @@ static hm_status check_complete(const struct set *set, const char *folder, struc
     if (missing == 0) return HM_OK;
     const char *more = missing > NAMED ? ", ..." : "";
     return hm_fail(err, HM_USAGE, "%s%sexpected %zu parts, missing shard%s %s%s of %zu (part-%05zu-of-%05zu.jsonl%s)",
-                   folder ? folder : "", folder ? ": " : "", set->count, missing > 1 ? "s" : "", names, more, set->count,
-                   first, set->count, missing > 1 ? ", ..." : "");
+                   folder ? folder : "", folder ? ": " : "", set->count, missing > 1 ? "s" : "", names, more,
+                   set->count, first, set->count, missing > 1 ? ", ..." : "");
 }
 
 static hm_status open_set(char *const *paths, size_t count, const char *folder,
@@ -151,8 +151,8 @@ static hm_status open_set(char *const *paths, size_t count, const char *folder,
 // ---- reading in order of inputs
 
 // The text and result of input j.
-static hm_status take_input(struct hm_part *part, void *summary, const struct set *set, FILE *to, struct hm_sha256 *names,
-                            struct hm_error *err)
+static hm_status take_input(struct hm_part *part, void *summary, const struct set *set, FILE *to,
+                            struct hm_sha256 *names, struct hm_error *err)
 {
     struct hm_part_record record;
     hm_status rc = hm_part_next(part, &record, err);

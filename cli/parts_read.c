@@ -12,16 +12,16 @@
 
 struct hm_part {
     char *path;
-    FILE *file;           // NULL: paused
-    long offset;          // of the next line
-    size_t line;          // lines read so far
-    char *text;           // of the line at hand
+    FILE *file;  // NULL: paused
+    long offset; // of the next line
+    size_t line; // lines read so far
+    char *text;  // of the line at hand
     size_t capacity, size;
-    cJSON *json;          // of the line at hand
+    cJSON *json;            // of the line at hand
     struct hm_sha256 *hash; // of the lines before it
     struct hm_part_header header;
     char *version, *command, **arguments;
-    size_t done;          // inputs whose result was read
+    size_t done; // inputs whose result was read
 };
 
 // HM_FORMAT "FILE: line 7: ...".
@@ -76,7 +76,8 @@ static hm_status read_line(struct hm_part *p, struct hm_error *err)
     p->size = 0;
     p->line++;
     while (c != '\n' && (c = getc_unlocked(p->file)) != EOF) {
-        if (p->size == HM_PART_LONGEST_LINE) return wrong(p, err, "expected at most %d bytes, found more", HM_PART_LONGEST_LINE);
+        if (p->size == HM_PART_LONGEST_LINE)
+            return wrong(p, err, "expected at most %d bytes, found more", HM_PART_LONGEST_LINE);
         void *text = p->text;
         bool room = hm_grow(&text, &p->capacity, p->size + 1, 1);
         p->text = text;
@@ -95,7 +96,8 @@ static hm_status read_object(struct hm_part *p, struct hm_error *err)
     char where[64];
     hm_status rc = read_line(p, err);
     if (rc) return rc;
-    if (p->size == 0) return wrong(p, err, "expected %s, found the end of the file", p->line == 1 ? "a header" : "an end line");
+    if (p->size == 0)
+        return wrong(p, err, "expected %s, found the end of the file", p->line == 1 ? "a header" : "an end line");
     snprintf(where, sizeof where, "line %zu", p->line);
     cJSON_Delete(p->json);
     rc = hm_json_parse(where, p->text, p->size - 1, &p->json, err);
@@ -117,7 +119,8 @@ static hm_status read_count(struct hm_part *p, const cJSON *in, const char *key,
         *out = (size_t)d;
         return HM_OK;
     }
-    if (cJSON_IsNumber(value)) return wrong(p, err, "%s: expected a whole number from %zu to %zu, found %.17g", key, least, most, d);
+    if (cJSON_IsNumber(value))
+        return wrong(p, err, "%s: expected a whole number from %zu to %zu, found %.17g", key, least, most, d);
     return wrong(p, err, "%s: expected a whole number, found %s", key, hm_json_kind(value));
 }
 
@@ -190,7 +193,8 @@ static hm_status read_header(struct hm_part *p, struct hm_error *err)
     struct hm_part_header *h = &p->header;
     size_t format;
     hm_status rc = read_object(p, err);
-    if (!rc && !member(p, "hallmark_part")) rc = wrong(p, err, "expected a header with hallmark_part, found no such key");
+    if (!rc && !member(p, "hallmark_part"))
+        rc = wrong(p, err, "expected a header with hallmark_part, found no such key");
     if (!rc) rc = read_count(p, p->json, "hallmark_part", HM_PART_VERSION, HM_PART_VERSION, &format, err);
     if (!rc) rc = read_copy(p, member(p, "version"), "version", &p->version, err);
     if (!rc) rc = read_copy(p, member(p, "command"), "command", &p->command, err);
@@ -214,8 +218,10 @@ hm_status hm_part_open(const char *path, struct hm_part **out, struct hm_error *
     p->path = strdup(path);
     hm_status rc = p->path ? hm_sha256_open(&p->hash, err) : hm_fail(err, HM_MEMORY, "%s: out of memory", path);
     if (!rc) rc = read_header(p, err);
-    if (rc) hm_part_close(p);
-    else *out = p;
+    if (rc)
+        hm_part_close(p);
+    else
+        *out = p;
     return rc;
 }
 
@@ -265,7 +271,8 @@ static hm_status check_hash(struct hm_part *p, struct hm_error *err)
 static hm_status read_end(struct hm_part *p, const cJSON *end, struct hm_error *err)
 {
     size_t share = hm_part_share(p->header.shards, p->header.inputs), inputs, code;
-    if (p->done != share) return wrong(p, err, "expected the results of %zu inputs before the end, found %zu", share, p->done);
+    if (p->done != share)
+        return wrong(p, err, "expected the results of %zu inputs before the end, found %zu", share, p->done);
     hm_status rc = read_count(p, end, "inputs", share, share, &inputs, err);
     if (!rc) rc = read_count(p, end, "exit", 0, 255, &code, err);
     if (!rc) rc = check_hash(p, err);

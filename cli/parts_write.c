@@ -120,7 +120,8 @@ static ssize_t take_text(void *cookie, const char *bytes, size_t size)
 {
     struct hm_part_writer *w = cookie;
     hm_status rc = w->failure.code;
-    if (!rc && memchr(bytes, 0, size)) rc = hm_fail(&w->failure, HM_RANGE, "%s: expected text, found a zero byte", w->path);
+    if (!rc && memchr(bytes, 0, size))
+        rc = hm_fail(&w->failure, HM_RANGE, "%s: expected text, found a zero byte", w->path);
     for (size_t done = 0; done < size && !rc;) {
         size_t piece = size - done < HM_PART_PIECE ? size - done : HM_PART_PIECE;
         cJSON *o = with(cJSON_CreateObject(), "input", cJSON_CreateNumber((double)w->input + 1));
@@ -149,8 +150,8 @@ hm_status hm_part_result(struct hm_part_writer *w, size_t input, const char *nam
     hm_status rc = flush_text(w, err);
     char *text = result && !rc ? cJSON_PrintUnformatted(result) : NULL;
     if (!rc && text && strlen(text) > HM_PART_RESULT_MOST)
-        rc = hm_fail(err, HM_RANGE, "%s: expected a result of at most %d bytes, found %zu", w->path, HM_PART_RESULT_MOST,
-                     strlen(text));
+        rc = hm_fail(err, HM_RANGE, "%s: expected a result of at most %d bytes, found %zu", w->path,
+                     HM_PART_RESULT_MOST, strlen(text));
     free(text);
     if (rc) {
         cJSON_Delete(result);
@@ -194,7 +195,8 @@ static hm_status open_streams(struct hm_part_writer *w, const char *folder, cons
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return hm_fail(err, HM_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
     if (!hm_file_may_replace(w->path, MAGIC, sizeof MAGIC - 1))
-        return hm_fail(err, HM_USAGE, "%s: expected no file or an older part to replace, found another kind of file", w->path);
+        return hm_fail(err, HM_USAGE, "%s: expected no file or an older part to replace, found another kind of file",
+                       w->path);
     hm_status rc = open_temporary(w, folder, name, err);
     if (!rc) rc = hm_sha256_open(&w->hash, err);
     if (rc) return rc;
@@ -215,8 +217,10 @@ hm_status hm_part_create(const char *folder, const struct hm_part_header *header
     w->step = header->shards.count;
     hm_status rc = w->path ? open_streams(w, folder, name, err) : hm_fail(err, HM_MEMORY, "%s: out of memory", folder);
     if (!rc) rc = write_header(w, header, err);
-    if (rc) hm_part_discard(w);
-    else *out = w;
+    if (rc)
+        hm_part_discard(w);
+    else
+        *out = w;
     return rc;
 }
 

@@ -1,5 +1,5 @@
-// Which share of the inputs a process takes: see shards.h. Each engine that starts many copies of one command tells each
-// copy its number in variables of its own.
+// Which share of the inputs a process takes: see shards.h. Each engine that starts many copies of one command tells
+// each copy its number in variables of its own.
 #include "cli/shards.h"
 
 #include <stdio.h>
@@ -45,8 +45,10 @@ static const char *look_up(char *const *environment, const char *name)
     return NULL;
 }
 
-// The number a variable holds. *found false and no error: it is not set, or set to nothing, as engines that make templates do.
-static hm_status read_variable(char *const *environment, const char *name, bool *found, size_t *out, struct hm_error *err)
+// The number a variable holds. *found false and no error: it is not set, or set to nothing, as engines that make
+// templates do.
+static hm_status read_variable(char *const *environment, const char *name, bool *found, size_t *out,
+                               struct hm_error *err)
 {
     enum { LARGEST = 1000000000 }; // ids of an array may be larger than counts
     const char *value = look_up(environment, name), *rest = value;
@@ -79,8 +81,9 @@ static hm_status ask(const struct engine *e, char *const *environment, size_t sa
         return hm_fail(err, HM_USAGE, "--shard auto: %s: expected a number from 1 to %d, found %zu", e->count,
                        HM_SHARDS_MOST, count);
     if (step == 0 || index < first || (index - first) % step != 0 || (index - first) / step >= count)
-        return hm_fail(err, HM_USAGE, "--shard auto: %s: expected one of %zu numbers from %zu in steps of %zu, found %zu",
-                       e->index, count, first, step, index);
+        return hm_fail(err, HM_USAGE,
+                       "--shard auto: %s: expected one of %zu numbers from %zu in steps of %zu, found %zu", e->index,
+                       count, first, step, index);
     *out = (struct hm_shards){(index - first) / step + 1, count};
     return HM_OK;
 }
@@ -88,12 +91,14 @@ static hm_status ask(const struct engine *e, char *const *environment, size_t sa
 static hm_status nothing_found(const char *missing, struct hm_error *err)
 {
     if (missing && strcmp(missing, "JOB_COMPLETIONS") == 0)
-        return hm_fail(err, HM_USAGE, "--shard auto: JOB_COMPLETION_INDEX is set, but not how many there are: expected "
-                                      "--shard auto/N, or JOB_COMPLETIONS in the job's manifest");
+        return hm_fail(err, HM_USAGE,
+                       "--shard auto: JOB_COMPLETION_INDEX is set, but not how many there are: expected "
+                       "--shard auto/N, or JOB_COMPLETIONS in the job's manifest");
     if (missing) return hm_fail(err, HM_USAGE, "--shard auto: expected %s to be set as well, found none", missing);
-    return hm_fail(err, HM_USAGE,
-                   "--shard auto: expected one of SLURM_ARRAY_TASK_ID, SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK and "
-                   "JOB_COMPLETION_INDEX to be set, found none (or give --shard i/n)");
+    return hm_fail(
+        err, HM_USAGE,
+        "--shard auto: expected one of SLURM_ARRAY_TASK_ID, SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK and "
+        "JOB_COMPLETION_INDEX to be set, found none (or give --shard i/n)");
 }
 
 // A task of an array runs one process; a second one inside it would do the same share again.
@@ -103,10 +108,11 @@ static hm_status check_array_task(char *const *environment, struct hm_error *err
     size_t process = 0;
     hm_status rc = read_variable(environment, engines[PROCESS].index, &found, &process, err);
     if (rc || !found || process == 0) return rc;
-    return hm_fail(err, HM_USAGE,
-                   "--shard auto: expected one process in each task of the array, found SLURM_PROCID=%zu (--ntasks=1, or "
-                   "give --shard i/n)",
-                   process);
+    return hm_fail(
+        err, HM_USAGE,
+        "--shard auto: expected one process in each task of the array, found SLURM_PROCID=%zu (--ntasks=1, or "
+        "give --shard i/n)",
+        process);
 }
 
 // An engine that started one process decides only where nothing else does: a single step of Slurm may hold an MPI run.
@@ -133,12 +139,14 @@ static hm_status find(char *const *environment, size_t said, struct hm_shards *o
     return rc || by ? rc : nothing_found(missing, err);
 }
 
-static hm_status find_automatically(const char *text, char *const *environment, struct hm_shards *out, struct hm_error *err)
+static hm_status find_automatically(const char *text, char *const *environment, struct hm_shards *out,
+                                    struct hm_error *err)
 {
     const char *rest = text + strlen("auto");
     size_t said = 0;
     if (*rest && (*rest++ != '/' || !read_number(&rest, HM_SHARDS_MOST, &said) || *rest || said == 0))
-        return hm_fail(err, HM_USAGE, "--shard: expected auto/N with N from 1 to %d, found \"%s\"", HM_SHARDS_MOST, text);
+        return hm_fail(err, HM_USAGE, "--shard: expected auto/N with N from 1 to %d, found \"%s\"", HM_SHARDS_MOST,
+                       text);
     hm_status rc = find(environment, said, out, err);
     if (rc) *out = (struct hm_shards){0};
     return rc;
@@ -150,7 +158,8 @@ hm_status hm_shards_parse(const char *text, char *const *environment, struct hm_
     *out = (struct hm_shards){0};
     if (strncmp(text, "auto", 4) == 0) return find_automatically(text, environment, out, err);
     if (read_number(&rest, HM_SHARDS_MOST, &out->index) && *rest == '/' &&
-        (rest++, read_number(&rest, HM_SHARDS_MOST, &out->count)) && !*rest && out->index >= 1 && out->index <= out->count)
+        (rest++, read_number(&rest, HM_SHARDS_MOST, &out->count)) && !*rest && out->index >= 1 &&
+        out->index <= out->count)
         return HM_OK;
     *out = (struct hm_shards){0};
     return hm_fail(err, HM_USAGE, "--shard: expected i/n with i from 1 to n and n to %d, or auto, found \"%s\"",

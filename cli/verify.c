@@ -1,6 +1,6 @@
 // hallmark verify: proves certificate logs, or refutes them (docs/log.md "Checking"). A thin front of the independent
-// checker in certify/check/; the last line of output is always one of the five that page lists (verify_summary.c), but for a
-// shard of many logs, whose part `hallmark merge` reads (docs/scale.md).
+// checker in certify/check/; the last line of output is always one of the five that page lists (verify_summary.c), but
+// for a shard of many logs, whose part `hallmark merge` reads (docs/scale.md).
 #include "cli/command.h"
 #include "cli/replay.h"
 #include "cli/verify_summary.h"
@@ -98,9 +98,10 @@ static void print_json(const char *path, const struct hm_check_result *r, FILE *
     static const char *const kinds[] = {"proved", "consistent", "refuted", "undecided", "unreadable"};
     fprintf(to, "{\"log\":");
     print_string(path, to);
-    fprintf(to, ",\"result\":\"%s\",\"exit\":%d,\"claims\":%" PRIu64 ",\"undecided\":%" PRIu64 ",\"steps\":%" PRIu64
-           ",\"truncated\":%s,\"line\":",
-           kinds[r->kind], r->exit_code, r->claims, r->undecided, r->steps, is_cut(r) ? "true" : "false");
+    fprintf(to,
+            ",\"result\":\"%s\",\"exit\":%d,\"claims\":%" PRIu64 ",\"undecided\":%" PRIu64 ",\"steps\":%" PRIu64
+            ",\"truncated\":%s,\"line\":",
+            kinds[r->kind], r->exit_code, r->claims, r->undecided, r->steps, is_cut(r) ? "true" : "false");
     if (r->line)
         fprintf(to, "%" PRIu64, r->line);
     else
@@ -132,8 +133,8 @@ static void check_simply(const char *path, const struct arguments *a, struct hm_
 {
     struct hm_simple_result r;
     hm_check_simple(path, a->options.allow_truncated, a->options.allow_absent_rows, &r);
-    *result = (struct hm_check_result){(enum hm_check_kind)r.kind, r.exit_code, r.claims,    r.undecided,
-                                       r.steps,                    r.line,      r.truncated, ""};
+    *result = (struct hm_check_result){
+        (enum hm_check_kind)r.kind, r.exit_code, r.claims, r.undecided, r.steps, r.line, r.truncated, ""};
     memcpy(result->message, r.message, sizeof result->message);
 }
 
@@ -168,7 +169,8 @@ static bool is_audit(const char *path)
     return audit;
 }
 
-static void print_log(const char *path, const struct hm_check_result *result, int count, const struct arguments *a, FILE *to)
+static void print_log(const char *path, const struct hm_check_result *result, int count, const struct arguments *a,
+                      FILE *to)
 {
     if (a->json)
         print_json(path, result, to);
@@ -201,7 +203,8 @@ static size_t list_arguments(const struct arguments *a, char *list[12])
     return count;
 }
 
-static hm_status check_all(char **paths, int count, const struct arguments *a, struct hm_parts_run *run, struct hm_error *err)
+static hm_status check_all(char **paths, int count, const struct arguments *a, struct hm_parts_run *run,
+                           struct hm_error *err)
 {
     struct hm_check_result result;
     hm_status rc = HM_OK;

@@ -38,7 +38,8 @@ cJSON *hm_verify_result(const struct hm_check_result *check, bool audit, bool re
     if (object && cJSON_AddStringToObject(object, "result", kinds[check->kind]) &&
         add_number(object, "exit", (uint64_t)check->exit_code) && add_number(object, "claims", check->claims) &&
         add_number(object, "line", check->line) && cJSON_AddBoolToObject(object, "audit", audit) &&
-        cJSON_AddBoolToObject(object, "reads_draft", reads_draft) && cJSON_AddStringToObject(object, "message", message))
+        cJSON_AddBoolToObject(object, "reads_draft", reads_draft) &&
+        cJSON_AddStringToObject(object, "message", message))
         return object;
     cJSON_Delete(object);
     return NULL;
@@ -61,8 +62,11 @@ static hm_status read_result(const cJSON *in, struct hm_check_result *out, bool 
     if (rc) return rc;
     int k = 0;
     while (k < KINDS && strcmp(kinds[k], kind) != 0) k++;
-    if (k == KINDS) return hm_fail(err, HM_FORMAT, "verify: result: expected proved, consistent, refuted, undecided or "
-                                                   "unreadable, found \"%s\"", kind);
+    if (k == KINDS)
+        return hm_fail(err, HM_FORMAT,
+                       "verify: result: expected proved, consistent, refuted, undecided or "
+                       "unreadable, found \"%s\"",
+                       kind);
     if (strlen(message) >= sizeof out->message)
         return hm_fail(err, HM_FORMAT, "verify: message: expected less than %zu bytes, found %zu", sizeof out->message,
                        strlen(message));
@@ -87,9 +91,14 @@ static hm_status open_summary(char *const *arguments, size_t count, size_t input
         const char *name;
         bool *value; // NULL: of no influence on the summary
         bool has_value;
-    } known[] = {{"--allow-truncated", NULL, false}, {"--allow-absent-rows", NULL, false}, {"--checker", NULL, true},
-                 {"--replay", &s->replay, false},    {"--model", NULL, true},              {"--draft", NULL, true},
-                 {"--json", &s->json, false},        {"--quiet", &s->quiet, false}};
+    } known[] = {{"--allow-truncated", NULL, false},
+                 {"--allow-absent-rows", NULL, false},
+                 {"--checker", NULL, true},
+                 {"--replay", &s->replay, false},
+                 {"--model", NULL, true},
+                 {"--draft", NULL, true},
+                 {"--json", &s->json, false},
+                 {"--quiet", &s->quiet, false}};
     enum { KNOWN = sizeof known / sizeof *known };
     for (size_t i = 0, k; i < count; i += 1 + known[k].has_value) {
         for (k = 0; k < KNOWN && strcmp(arguments[i], known[k].name) != 0;) k++;
@@ -137,7 +146,9 @@ static void print_remark(const struct summary *s, FILE *to)
 {
     enum hm_check_kind kind = s->worst.kind;
     if (s->reads_draft)
-        fputs("rows of an EAGLE-3 draft are not computed again: read where they were kept, not bound to their contexts\n", to);
+        fputs(
+            "rows of an EAGLE-3 draft are not computed again: read where they were kept, not bound to their contexts\n",
+            to);
     if (kind == HM_CHECK_PROVED && s->replay)
         fputs("proved from the models; asserted only: names, tokenizer, text (docs/log.md)\n", to);
     else if (kind == HM_CHECK_PROVED && s->audits)

@@ -1,4 +1,5 @@
-// A reader that passes over records gives the others as one that reads them all, holds them to the same order and ends alike.
+// A reader that passes over records gives the others as one that reads them all, holds them to the same order and ends
+// alike.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +27,8 @@ static char *describe(const struct hm_log_reader *reader, const struct hm_record
     bool none = r->kind == HM_RECORD_NONE; // the last line and its chain may have been passed over
     if (none) size = 0;
     assert_true(asprintf(&text, "%d %zu %.*s %lld %lld %lld %s", (int)r->kind, r->line, (int)size, line,
-                         s ? (long long)s->round : -2, s ? (long long)s->node : -2, r->round ? (long long)r->round->nodes : -2,
-                         none ? "" : hm_log_reader_chain(reader)) > 0);
+                         s ? (long long)s->round : -2, s ? (long long)s->node : -2,
+                         r->round ? (long long)r->round->nodes : -2, none ? "" : hm_log_reader_chain(reader)) > 0);
     return text;
 }
 
@@ -50,7 +51,8 @@ static size_t read_all(const char *log, struct record *records, size_t most, enu
         if (r.kind == HM_RECORD_SEQUENCE) sequence = r.sequence->sequence, t = -1;
         if (r.kind == HM_RECORD_STEP) t = r.step->t;
         if (r.kind == HM_RECORD_ROW) t = r.step->index;
-        records[n] = (struct record){describe(reader, &r), r.kind, sequence, r.kind == HM_RECORD_ROUND ? r.round->t : t};
+        records[n] =
+            (struct record){describe(reader, &r), r.kind, sequence, r.kind == HM_RECORD_ROUND ? r.round->t : t};
     }
     *state = hm_log_reader_state(reader);
     hm_log_reader_close(reader);
@@ -58,8 +60,8 @@ static size_t read_all(const char *log, struct record *records, size_t most, enu
 }
 
 // Reads with a target; every record that comes must be the next of those read before, none may lack that must come.
-static void compare(const char *log, const struct record *records, size_t count, enum hm_log_state state, int64_t sequence, int64_t t,
-                    size_t *passed)
+static void compare(const char *log, const struct record *records, size_t count, enum hm_log_state state,
+                    int64_t sequence, int64_t t, size_t *passed)
 {
     struct hm_log_reader *reader;
     struct hm_record r = {.kind = HM_RECORD_SEQUENCE};
@@ -69,13 +71,15 @@ static void compare(const char *log, const struct record *records, size_t count,
     hm_log_reader_pass_until(reader, sequence, t);
     while (r.kind != HM_RECORD_NONE) {
         struct hm_error err = {0};
-        if (hm_log_reader_next(reader, &r, &err)) fail_msg("%s, until %lld:%lld: %s", log, (long long)sequence, (long long)t, err.message);
+        if (hm_log_reader_next(reader, &r, &err))
+            fail_msg("%s, until %lld:%lld: %s", log, (long long)sequence, (long long)t, err.message);
         char *text = describe(reader, &r);
         for (; at < count && strcmp(records[at].text, text) != 0; at++, ++*passed) {
             const struct record *missed = &records[at];
             bool before = missed->sequence < sequence || (missed->sequence == sequence && missed->t < t);
             if (!before || missed->kind == HM_RECORD_SEQUENCE || missed->kind == HM_RECORD_END)
-                fail_msg("%s, until %lld:%lld: expected %.200s\nfound %.200s", log, (long long)sequence, (long long)t, missed->text, text);
+                fail_msg("%s, until %lld:%lld: expected %.200s\nfound %.200s", log, (long long)sequence, (long long)t,
+                         missed->text, text);
         }
         assert_true(at < count);
         at++;
@@ -123,7 +127,8 @@ static void the_same_of_cut_logs(void **state)
     uint64_t random = test_seed("cut logs");
     char line[1 << 16];
     for (size_t turn = 0; turn < test_count(5, 40, 400); turn++) {
-        FILE *from = fopen(turn % 2 ? "tests/data/logs/good/divergences.jsonl" : "tests/data/logs/good/audit.jsonl", "rb");
+        FILE *from =
+            fopen(turn % 2 ? "tests/data/logs/good/divergences.jsonl" : "tests/data/logs/good/audit.jsonl", "rb");
         FILE *to = fopen(path, "wb");
         assert_true(from && to);
         size_t whole = 1 + test_below(&random, 7);
@@ -135,8 +140,8 @@ static void the_same_of_cut_logs(void **state)
     }
 }
 
-// Writes a log without its line `dropped`, and its line `twice` two times; 0: no line. Its end record counts what is there, so
-// it is left out. Returns how many lines there were without it.
+// Writes a log without its line `dropped`, and its line `twice` two times; 0: no line. Its end record counts what is
+// there, so it is left out. Returns how many lines there were without it.
 static int write_changed(const char *log, int dropped, int twice)
 {
     static char line[1 << 20];
@@ -173,7 +178,8 @@ static void order_is_kept(void **state)
     for (size_t i = 0; i < logs.gl_pathc; i++)
         for (int n = 1, lines = write_changed(logs.gl_pathv[i], 0, 0); n <= 2 * lines; n++) {
             write_changed(logs.gl_pathv[i], n <= lines ? n : 0, n <= lines ? 0 : n - lines);
-            if (is_readable(false) != is_readable(true)) fail_msg("%s, change %d of %d lines", logs.gl_pathv[i], n, lines);
+            if (is_readable(false) != is_readable(true))
+                fail_msg("%s, change %d of %d lines", logs.gl_pathv[i], n, lines);
         }
     globfree(&logs);
 }
@@ -191,7 +197,8 @@ static void finish_is_seen(void **state)
         fputs(line, to);
         const char *t = strstr(line, "\"t\":");
         assert_non_null(t);
-        if (after) fprintf(to, "%.*s\"t\":%d%s", (int)(t - line), line, atoi(t + 4) + 1, t + 4 + strspn(t + 4, "0123456789"));
+        if (after)
+            fprintf(to, "%.*s\"t\":%d%s", (int)(t - line), line, atoi(t + 4) + 1, t + 4 + strspn(t + 4, "0123456789"));
         fclose(from);
         assert_int_equal(fclose(to), 0);
         assert_int_equal(is_readable(false), !after);

@@ -1,5 +1,5 @@
-// Commands over many inputs: merged parts are, byte for byte, what one process prints; every damage to a part is found before
-// the first byte is printed.
+// Commands over many inputs: merged parts are, byte for byte, what one process prints; every damage to a part is found
+// before the first byte is printed.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,14 +32,17 @@ static hm_status open_sum(char *const *arguments, size_t count, size_t inputs, v
 {
     *out = calloc(1, sizeof(struct sum));
     ((struct sum *)*out)->inputs = inputs;
-    return count > 0 && arguments[0][0] != '-' ? hm_fail(err, HM_USAGE, "sum: expected a flag, found \"%s\"", arguments[0]) : HM_OK;
+    return count > 0 && arguments[0][0] != '-'
+               ? hm_fail(err, HM_USAGE, "sum: expected a flag, found \"%s\"", arguments[0])
+               : HM_OK;
 }
 
 static hm_status add_sum(void *summary, const char *input, const cJSON *result, struct hm_error *err)
 {
     struct sum *s = summary;
     const cJSON *value = cJSON_GetObjectItem(result, "value");
-    if (!cJSON_IsNumber(value) || value->valueint > 1000) return hm_fail(err, HM_FORMAT, "value: expected at most 1000, found more");
+    if (!cJSON_IsNumber(value) || value->valueint > 1000)
+        return hm_fail(err, HM_FORMAT, "value: expected at most 1000, found more");
     s->total += (size_t)value->valueint;
     snprintf(s->last, sizeof s->last, "%s", input);
     return HM_OK;
@@ -70,13 +73,15 @@ static char *random_text(uint64_t *random, size_t size)
 {
     char *text = calloc(size + 1, 1);
     bool ascii = test_below(random, 2);
-    for (size_t i = 0; i < size; i++) text[i] = (char)(ascii ? 32 + test_below(random, 95) : 1 + test_below(random, 255));
+    for (size_t i = 0; i < size; i++)
+        text[i] = (char)(ascii ? 32 + test_below(random, 95) : 1 + test_below(random, 255));
     return text;
 }
 
 static void make(struct scene *s, uint64_t *random, size_t count, size_t longest)
 {
-    *s = (struct scene){.count = count, .arguments = {"--flag", "a value\xff\n", ""}, .argument_count = test_below(random, 4)};
+    *s = (struct scene){
+        .count = count, .arguments = {"--flag", "a value\xff\n", ""}, .argument_count = test_below(random, 4)};
     for (size_t j = 0; j < count; j++) {
         s->name[j] = random_text(random, 1 + test_below(random, 20));
         s->text[j] = random_text(random, test_below(random, 4) == 0 ? 0 : test_below(random, longest));
@@ -108,7 +113,8 @@ static cJSON *result_of(size_t value)
 }
 
 // Runs the command; what it prints goes to `output`, where that is no NULL, else nowhere.
-static hm_status run_to(const struct scene *s, struct hm_shards shards, const char *output, int *code, struct hm_error *err)
+static hm_status run_to(const struct scene *s, struct hm_shards shards, const char *output, int *code,
+                        struct hm_error *err)
 {
     const struct hm_parts_setup setup = setup_of(s, shards);
     struct hm_parts_run *run;
@@ -270,7 +276,8 @@ static void refuses(char *const *paths, size_t count, const char *message)
     size_t size;
     int code;
     char *found = merge(paths, count, &size, &code, &err);
-    if (found || !strstr(err.message, message)) fail_msg("expected \"%s\", found \"%s\"", message, found ? "no error" : err.message);
+    if (found || !strstr(err.message, message))
+        fail_msg("expected \"%s\", found \"%s\"", message, found ? "no error" : err.message);
 }
 
 static void sets_that_are_none(void **state)
@@ -325,11 +332,13 @@ static void sets_that_are_none(void **state)
     const char *header = "{\"hallmark_part\":2}\n";
     write_file(third, header, strlen(header));
     refuses(two, 1, "hallmark_part: expected a whole number from 1 to 1, found 2");
-    header = "{\"hallmark_part\":1,\"version\":\"9\",\"command\":\"sum\",\"arguments\":[],\"shard\":1,\"shards\":1,\"inputs\":0,"
+    header = "{\"hallmark_part\":1,\"version\":\"9\",\"command\":\"sum\",\"arguments\":[],\"shard\":1,\"shards\":1,"
+             "\"inputs\":0,"
              "\"inputs_sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}\n";
     write_file(third, header, strlen(header));
     refuses(two, 1, "expected a part that hallmark " HM_VERSION " wrote, which this is, found 9");
-    header = "{\"hallmark_part\":1,\"version\":\"9\",\"command\":\"dance\",\"arguments\":[],\"shard\":1,\"shards\":1,\"inputs\":0,"
+    header = "{\"hallmark_part\":1,\"version\":\"9\",\"command\":\"dance\",\"arguments\":[],\"shard\":1,\"shards\":1,"
+             "\"inputs\":0,"
              "\"inputs_sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}\n";
     write_file(third, header, strlen(header));
     refuses(two, 1, "command: expected one that has parts, found \"dance\"");

@@ -1,5 +1,5 @@
-// Memory does not grow with the length of a log: verify, inspect and report take as much for a log of a million steps (HM_LONG)
-// as for one of ten thousand. Peak resident memory is that of a process of its own.
+// Memory does not grow with the length of a log: verify, inspect and report take as much for a log of a million steps
+// (HM_LONG) as for one of ten thousand. Peak resident memory is that of a process of its own.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +124,8 @@ static long peak(char *const *arguments)
         _exit(127);
     }
     assert_int_equal(wait4(child, &status, 0, &usage), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("%s %s: status %d", arguments[1], arguments[2], status);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("%s %s: status %d", arguments[1], arguments[2], status);
     return usage.ru_maxrss;
 }
 
@@ -141,9 +142,11 @@ static void compare(const char *const *arguments)
                                                                 : (char *)arguments[j];
         found[i] = peak(filled);
     }
-    printf("%-8s %-10s %9u steps %6ld KiB, %9u steps %6ld KiB\n", arguments[0], arguments[1], short_steps, found[0], long_steps, found[1]);
+    printf("%-8s %-10s %9u steps %6ld KiB, %9u steps %6ld KiB\n", arguments[0], arguments[1], short_steps, found[0],
+           long_steps, found[1]);
 #if !defined(__SANITIZE_ADDRESS__)
-    if (found[1] > found[0] + ALLOWED) fail_msg("%s: %ld KiB more for the longer log", arguments[0], found[1] - found[0]);
+    if (found[1] > found[0] + ALLOWED)
+        fail_msg("%s: %ld KiB more for the longer log", arguments[0], found[1] - found[0]);
 #endif
 }
 
@@ -157,7 +160,8 @@ static void hashed_rows(void **state)
 {
     (void)state;
     static const char *const verify[] = {"verify", "--threads", "2", "--allow-absent-rows", "LOG", NULL},
-                             *const inspect[] = {"inspect", "LOG", NULL}, *const step[] = {"inspect", "--step", "LAST", "LOG", NULL},
+                             *const inspect[] = {"inspect", "LOG", NULL},
+                             *const step[] = {"inspect", "--step", "LAST", "LOG", NULL},
                              *const report[] = {"report", "--quiet", "--html", "/dev/null", "LOG", NULL};
     make_logs(true);
     compare(verify);
