@@ -18,6 +18,13 @@ double hm_known_number(size_t n)
     return n < (size_t)1 << 53 ? (double)n : 0x1p64;
 }
 
+size_t hm_known_size(double n, size_t most)
+{
+    if (!(n < 0x1p53)) return most;
+    size_t size = n > 0 ? (size_t)n : 0;
+    return size < most ? size : most;
+}
+
 bool hm_known_sentinel(const struct hm_evidence *evidence, size_t entry)
 {
     const struct hm_ival v = evidence->entry[entry].value;
@@ -56,7 +63,7 @@ static void place(struct hm_known *known)
     for (size_t i = 0; i < e->count; i++) {
         struct hm_ival v = e->entry[i].value;
         if (hm_known_sentinel(e, i)) v = (struct hm_ival){-INFINITY, cap};
-        if (probabilities && v.hi > 0) v.hi = 0;
+        if (probabilities && v.hi > 0) v.hi = fmax(v.lo, 0); // above 0 for sure is a finding, not a row that opens
         known->token[i].value = v;
         sure += v.lo > -INFINITY;
     }

@@ -11,12 +11,6 @@ static size_t plus(size_t a, size_t b)
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-// A count below `most`, from a double rounded up.
-static size_t at_most(double n, size_t most)
-{
-    return n < hm_known_number(most) ? (size_t)fmax(n, 0) : most;
-}
-
 // A probability that every accepted token reaches; 0 when nothing says so.
 static double least_accepted(const struct hm_known *known, const struct hm_rule *rule)
 {
@@ -64,7 +58,7 @@ static struct hm_count_range by_threshold(const struct hm_known *known, const st
             size_t most = known->unseen;
             if (least > 0) {
                 most = known->positive;
-                most = at_most(floor(hm_ival_div(hm_ival_point(mass), hm_ival_point(least)).hi), most);
+                most = hm_known_size(floor(hm_ival_div(hm_ival_point(mass), hm_ival_point(least)).hi), most);
             }
             out.most = plus(out.most, most);
         }
@@ -124,7 +118,7 @@ static struct hm_count_range by_mass(const struct hm_known *known, const struct 
     out.least = j + !reached;
     if (!reached && known->unit && j == known->count) { // unseen ones are needed, each at most e^cap
         struct hm_ival more = hm_ival_div(hm_ival_sub(limit, hm_ival_point(before)), hm_ival_point(known->each.weight.hi));
-        if (more.lo > 1) out.least = plus(j, at_most(ceil(more.lo), known->positive));
+        if (more.lo > 1) out.least = plus(j, hm_known_size(ceil(more.lo), known->positive));
     }
     // Lower ends.
     before = 0;

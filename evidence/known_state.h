@@ -42,7 +42,8 @@ struct hm_known {
 // "No value" in place of a log-probability: -9999, JSON having no -inf.
 bool hm_known_sentinel(const struct hm_evidence *evidence, size_t entry);
 
-double hm_known_number(size_t n); // as a double; SIZE_MAX: +inf
+double hm_known_number(size_t n);             // as a double; SIZE_MAX: +inf
+size_t hm_known_size(double n, size_t most);  // an integer as a size, at most so much; NaN is `most` too
 
 enum { HM_KNOWN_MOST_M = 1 << 20 }; // proposals; more are not looked at where the vocabulary is unknown
 

@@ -88,8 +88,9 @@ static void check_rule(const struct scene *s, size_t which, const int32_t *token
             decided[which] += found != HM_UNDECIDED;
         }
         if (found != HM_UNDECIDED && claim.accepts != HM_UNDECIDED && found != claim.accepts)
-            fail_msg("%s: rank %zu, entry %zd: %d instead of %d", known_rules[which], hm_row_rank(s->row, tokens[i]),
-                     (ssize_t)entry, (int)found, (int)claim.accepts);
+            fail_msg("%s: rank %zu of %zu, entry %zd of %zu, T = %s: %d instead of %d", known_rules[which],
+                     hm_row_rank(s->row, tokens[i]), s->vocab, (ssize_t)entry, s->evidence.count, s->temperature, (int)found,
+                     (int)claim.accepts);
         struct hm_ival radius = hm_known_radius(s->known, &rule, entry);
         if (found == HM_UNDECIDED) assert_true(radius.lo == 0 && radius.hi == INFINITY);
         if (claim.has_radius && radius.lo > claim.radius.hi) fail_msg("%s: radius at least %.17g instead of at most %.17g", known_rules[which], radius.lo, claim.radius.hi);

@@ -44,7 +44,7 @@ static const struct sample samples[] = {
     {"just enough", 2, 2, 0, 60, {{"-2.00", 1, NULL}, {"-4.00", 2, NULL}}, true, {HM_FINDINGS}, 0},
     {"of an unknown vocabulary", 2, 2, 0, 0, {{"-12.00", 1, NULL}, {"-13.00", 2, NULL}}, true, {HM_FINDINGS}, 0},
     {"positive", 1, 1, 0, 100, {{"0.7", 5, NULL}}, false, {HM_FINDING_MASS, HM_FINDING_POSITIVE, HM_FINDINGS}, 0},
-    {"unsorted", 3, 3, 0, 100, {{"-2.5", 5, NULL}, {"-0.5", 9, NULL}, {"-6.0", 7, NULL}}, true, {HM_FINDING_UNSORTED, HM_FINDINGS}, 0},
+    {"unsorted", 3, 3, 0, 100, {{"-2.5", 5, NULL}, {"-0.3", 9, NULL}, {"-4.5", 7, NULL}}, true, {HM_FINDING_UNSORTED, HM_FINDINGS}, 0},
     {"unsorted behind the ranked", 3, 2, 0, 100, {{"-0.5", 5, NULL}, {"-2.5", 9, NULL}, {"-2.0", 7, NULL}}, true, {HM_FINDINGS}, 0},
     {"an id twice", 3, 3, 0, 100, {{"-0.5", 5, NULL}, {"-1.5", 9, NULL}, {"-3.0", 5, NULL}}, false, {HM_FINDING_DUPLICATE, HM_FINDINGS}, 0},
     {"a text twice", 2, 2, 0, 100, {{"-0.5", -1, "a"}, {"-1.5", -1, "a"}}, false, {HM_FINDING_DUPLICATE, HM_FINDINGS}, 0},
