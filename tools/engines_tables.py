@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 RULES = ["greedy", "topm:4", "additive:1/10", "entropy:3/10,9/100", "nucleus:9/10"]
+COUNTS = ["prompts", "identical", "tie", "explained", "unexplained", "undecided", "outliers"]
 PAIRS = [
     ("transformers/f32-b1/all.safetensors", "transformers/f32-b8/all.safetensors", "f32, 1 and 8 prompts at once"),
     ("transformers/f32-b1/all.safetensors", "transformers/f32-forced/all.safetensors", "f32, decoding and one pass"),
@@ -24,15 +25,15 @@ PAIRS = [
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/kv32-completion.jsonl", "f16 and f32 cache"),
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/smollm2-bf16-completion.jsonl", "f32 and bf16 weights"),
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/smollm2-q8_0-completion.jsonl", "f32 and q8_0 weights"),
-    ("llama.cpp/plain-completion.jsonl", "llama.cpp/draft-completion.jsonl", "speculation off and on, draft model"),
-    ("llama.cpp/plain-completion.jsonl", "llama.cpp/ngram-completion.jsonl", "speculation off and on, n-gram"),
+    ("llama.cpp/plain-completion.jsonl", "llama.cpp/draft-completion.jsonl", "speculation by a draft model"),
+    ("llama.cpp/plain-completion.jsonl", "llama.cpp/ngram-completion.jsonl", "speculation by n-grams"),
     ("llama.cpp/smollm2-f32.kld", "llama.cpp/smollm2-bf16.kld", "base files, f32 and bf16 weights"),
     ("llama.cpp/smollm2-f32.kld", "llama.cpp/smollm2-q8_0.kld", "base files, f32 and q8_0 weights"),
     ("vllm/plain-completions-token-id-text.jsonl", "vllm/wide-completions-token-id-text.jsonl", "1 and 8 prompts at once"),
     ("vllm/plain-completions-token-id-text.jsonl", "vllm/bf16-completions-token-id-text.jsonl", "f32 and bf16"),
-    ("vllm/plain-completions-token-id-text.jsonl", "vllm/ngram-completions-token-id-text.jsonl", "speculation off and on, n-gram"),
-    ("vllm/plain-completions-token-id-text.jsonl", "vllm/eagle3-completions-token-id-text.jsonl", "speculation off and on, EAGLE-3"),
-    ("hallmark/plain.jsonl", "hallmark/eagle3.jsonl", "speculation off and on, EAGLE-3 trees"),
+    ("vllm/plain-completions-token-id-text.jsonl", "vllm/ngram-completions-token-id-text.jsonl", "speculation by n-grams"),
+    ("vllm/plain-completions-token-id-text.jsonl", "vllm/eagle3-completions-token-id-text.jsonl", "speculation by EAGLE-3"),
+    ("hallmark/plain.jsonl", "hallmark/eagle3.jsonl", "speculation by EAGLE-3 trees"),
     ("hallmark/plain.jsonl", "transformers/f32-b1/all.safetensors", "hallmark and transformers"),
     ("hallmark/plain.jsonl", "vllm/offline.jsonl", "hallmark and vLLM"),
     ("hallmark/plain.jsonl", "llama.cpp/kv32-completion.jsonl", "hallmark and llama.cpp, f32 cache"),
@@ -62,7 +63,8 @@ def audits(hallmark, out):
     print("| file | format | tokens | with a row | " + " | ".join(RULES) + " | findings | exit |")
     print("|---" * (len(RULES) + 6) + "|")
     for path in files:
-        records, code = lines([hallmark, "audit", "--json", "--vocab", "49152", *(f for r in RULES for f in ("--rule", r)), path])
+        rules = [word for rule in RULES for word in ("--rule", rule)]
+        records, code = lines([hallmark, "audit", "--json", "--vocab", "49152", *rules, path])
         kinds = collections.defaultdict(list)
         for record in records:
             kinds[record["kind"]].append(record)
@@ -73,8 +75,10 @@ def audits(hallmark, out):
         found = collections.Counter(f["finding"] for f in kinds["finding"])
         claims = " | ".join(claim_words(r) for r in decisions(kinds))
         summary = kinds["summary"][0] if kinds["summary"] else {}
-        print(f"| `{name}` | {kinds['input'][0]['format'] if kinds['input'] else 'rows'} | {summary.get('tokens', '')} | "
-              f"{summary.get('with_row', '')} | {claims} | " + ", ".join(f"{n} {k}" for k, n in sorted(found.items())) + f" | {code} |")
+        form = kinds["input"][0]["format"] if kinds["input"] else "rows"
+        findings = ", ".join(f"{n} {k}" for k, n in sorted(found.items()))
+        counts = f"{summary.get('tokens', '')} | {summary.get('with_row', '')}"
+        print(f"| `{name}` | {form} | {counts} | {claims} | {findings} | {code} |")
 
 
 def decisions(kinds):
@@ -89,7 +93,7 @@ def claim_words(claim):
 
 
 def comparisons(hallmark, out):
-    print("| A | B | prompts | identical | tie | explained | unexplained | undecided | outliers | noise 50 % | 99.9 % | most | exit |")
+    print("| A | B | " + " | ".join(COUNTS) + " | noise 50 % | 99.9 % | most | exit |")
     print("|---" * 13 + "|")
     for a, b, words in PAIRS:
         if not (out / a).exists() or not (out / b).exists():
@@ -101,7 +105,7 @@ def comparisons(hallmark, out):
             print(f"| {words}: `{a}` | `{b}` | {last.get('unreadable', {}).get('message', 'no summary')} | exit {code} |")
             continue
         s, q = last["summary"], last.get("noise", {}).get("quantiles") or {}
-        counts = " | ".join(str(s[k]) for k in ("prompts", "identical", "tie", "explained", "unexplained", "undecided", "outliers"))
+        counts = " | ".join(str(s[k]) for k in COUNTS)
         noise = " | ".join(number(q[k][1]) if k in q else "" for k in ("50", "99.9", "100"))
         print(f"| {words}: `{a}` | `{b}` | {counts} | {noise} | {code} |")
 

@@ -60,7 +60,7 @@ def forced(model, prompts, answers):
 
 
 def write(folder, prompts, answers, npy=False):
-    """A file for each prompt, and one with all their rows; docs/evidence.md "Rows and their tokens" says what the tensors are."""
+    """A file for each prompt, and one with all their rows; docs/evidence.md "Rows and their tokens" explains them."""
     folder.mkdir(parents=True, exist_ok=True)
     for p, (emitted, rows, scores) in zip(prompts, answers):
         tensors = {"logits": rows.contiguous(), "tokens": torch.tensor(emitted), "prompt": torch.tensor(p.ids)}

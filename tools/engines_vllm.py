@@ -44,7 +44,8 @@ def record(options, prompts, out):
         if options.case and case not in options.case:
             continue
         command = [options.server, "serve", str(options.model), "--served-model-name", options.model.name, "--port", str(PORT),
-                   "--max-model-len", "512", "--enforce-eager", "--no-enable-prefix-caching", "--generation-config", "vllm", *arguments]
+                   "--max-model-len", "512", "--enforce-eager", "--no-enable-prefix-caching", "--generation-config", "vllm",
+                   *arguments]
         with server(command, PORT, out / f"{case}.log") as url:
             for name, path, bodies in requests:
                 ask(url + path, [{"model": options.model.name, **body} for body in bodies], out / f"{case}-{name}", width)

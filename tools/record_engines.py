@@ -25,7 +25,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=MODULES, required=True)
     parser.add_argument("--model", type=Path, required=True, help="Hugging Face folder: weights, tokenizer, chat template")
-    parser.add_argument("--prompts", type=Path, default=DATA / "prompts.jsonl", help="questions in MT-bench form (default: ours)")
+    parser.add_argument("--prompts", type=Path, default=DATA / "prompts.jsonl", help="in MT-bench form (default: ours)")
     parser.add_argument("--limit", type=int, help="only the first N prompts")
     parser.add_argument("--few", type=int, default=3, help="prompts in cases that only show a format (default 3)")
     parser.add_argument("--tokens", type=int, default=64, help="tokens per answer (default 64)")
