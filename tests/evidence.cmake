@@ -1,6 +1,7 @@
 hallmark_test(decimal)
 hallmark_test(known)
 hallmark_test(known_distance)
+hallmark_test(known_hostile)
 hallmark_test(sanity)
 hallmark_test(compare_fork)
 hallmark_test(compare_likelihood)

@@ -134,7 +134,7 @@ static void contains_the_truth(void **state)
 {
     (void)state;
     struct random r = seeded("contains_the_truth");
-    size_t rounds_now = test_count(60, 700, 40000);
+    size_t rounds_now = test_count(60, 400, 40000);
     float *l = malloc(400 * sizeof *l);
     forget_shares();
     for (size_t i = 0; i < rounds_now; i++) {
@@ -161,7 +161,7 @@ static void decides_ordinary_rows(void **state)
     struct random r = seeded("decides_ordinary_rows");
     static const struct { int digits; double greedy, additive, multiplicative, nucleus, entropy, absolute; } floors[] = {
         {6, 0.999, 0.99, 0.999, 0.85, 0.93, 0.999}, {4, 0.99, 0.99, 0.99, 0.85, 0.93, 0.99}, {2, 0.9, 0.95, 0.97, 0.85, 0.93, 0.95}};
-    size_t vocab = 2000, rounds_now = test_count(5, 60, 3000);
+    size_t vocab = 2000, rounds_now = test_count(5, 40, 3000);
     float *l = malloc(vocab * sizeof *l);
     for (size_t f = 0; f < sizeof floors / sizeof *floors; f++) {
         forget_shares();
@@ -177,7 +177,7 @@ static void decides_ordinary_rows(void **state)
         char what[40];
         snprintf(what, sizeof what, "ordinary rows, %d decimals", floors[f].digits);
         print_shares(what);
-        if (rounds_now < 50) continue;
+        if (rounds_now < 40) continue;
         assert_true(share_decided("greedy") >= floors[f].greedy);
         assert_true(share_decided("additive:1/10") >= floors[f].additive);
         assert_true(share_decided("multiplicative:3/10") >= floors[f].multiplicative);
