@@ -21,7 +21,7 @@ static const struct command {
     {"decode", "decode with a draft tree, a certificate for every token", hm_cmd_decode},
     {"verify", "prove a certificate log, or refute it", hm_cmd_verify},
     {"merge", "put together what shards of many inputs found", hm_cmd_merge},
-    {"audit", "certify rows of logits that another program saved", hm_cmd_audit},
+    {"audit", "prove what the log of another engine allows", hm_cmd_audit},
     {"inspect", "show a step of a log, a checkpoint, a file of rows", hm_cmd_inspect},
     {"compare", "tell noise from bug where two runs part", hm_cmd_compare},
     {"report", "turn logs into a page to read", hm_cmd_report},
