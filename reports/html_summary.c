@@ -210,7 +210,8 @@ static void put_cost_tile(struct hm_output *o, const struct hm_report *r)
 static void put_unexplained_tile(struct hm_output *o, const struct hm_report *r)
 {
     const struct hm_findings *f = &r->findings;
-    hm_put(o, "<div class=\"tile\"><dt>Unexplained</dt><dd><div class=\"value\">");
+    hm_putf(o, "<div class=\"tile\"><dt>Unexplained</dt><dd><div class=\"value%s\">",
+            hm_findings_unexplained(f) ? " alarm" : "");
     if (!f->files) {
         hm_put(o, "\xe2\x80\x93<small>no comparison was given</small></div><div class=\"about\"><a href=\"#findings\">How to "
                   "make one</a>: another run of the same prompts, and <code>hallmark compare</code></div></dd></div>\n");

@@ -17,4 +17,4 @@ hallmark_test(report_rounds)
 
 # Pages in a browser, where there is one.
 add_test(NAME report_page COMMAND ${CMAKE_SOURCE_DIR}/tests/report_page $<TARGET_FILE:hallmark_command>)
-set_tests_properties(report_page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(report_page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1200)
