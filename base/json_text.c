@@ -22,9 +22,9 @@ enum hm_json_text_kind hm_json_text_kind(struct hm_json_text value)
 const char *hm_json_text_kind_name(struct hm_json_text value)
 {
     static const char *const names[] = {
-        [HM_JSON_NONE] = "nothing",     [HM_JSON_OBJECT] = "an object", [HM_JSON_ARRAY] = "an array",
-        [HM_JSON_STRING] = "a string",  [HM_JSON_NUMBER] = "a number",  [HM_JSON_TRUE] = "a boolean",
-        [HM_JSON_FALSE] = "a boolean",  [HM_JSON_NULL] = "null",
+        [HM_JSON_NONE] = "nothing",    [HM_JSON_OBJECT] = "an object", [HM_JSON_ARRAY] = "an array",
+        [HM_JSON_STRING] = "a string", [HM_JSON_NUMBER] = "a number",  [HM_JSON_TRUE] = "a boolean",
+        [HM_JSON_FALSE] = "a boolean", [HM_JSON_NULL] = "null",
     };
     return names[hm_json_text_kind(value)];
 }
@@ -91,7 +91,8 @@ struct hm_json_text hm_json_text_first(struct hm_json_text container, struct hm_
     return element_at(container, container.at + 1, key);
 }
 
-struct hm_json_text hm_json_text_next(struct hm_json_text container, struct hm_json_text element, struct hm_json_text *key)
+struct hm_json_text hm_json_text_next(struct hm_json_text container, struct hm_json_text element,
+                                      struct hm_json_text *key)
 {
     if (key) *key = (struct hm_json_text){0};
     if (!is_container(container) || !element.at) return (struct hm_json_text){0};
@@ -124,7 +125,8 @@ void hm_json_text_find_all(struct hm_json_text object, const char *const *keys, 
 size_t hm_json_text_count(struct hm_json_text container)
 {
     size_t count = 0;
-    for (struct hm_json_text e = hm_json_text_first(container, NULL); e.at; e = hm_json_text_next(container, e, NULL)) count++;
+    for (struct hm_json_text e = hm_json_text_first(container, NULL); e.at; e = hm_json_text_next(container, e, NULL))
+        count++;
     return count;
 }
 

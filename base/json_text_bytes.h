@@ -23,8 +23,8 @@ static inline const char *skip_space(const char *at, const char *end)
     return at;
 }
 
-// Bytes of the UTF-8 character at `at`, 0 when there is none: overlong forms, surrogates and what lies beyond U+10FFFF are
-// refused (Unicode 15, table 3-7).
+// Bytes of the UTF-8 character at `at`, 0 when there is none: overlong forms, surrogates and what lies beyond U+10FFFF
+// are refused (Unicode 15, table 3-7).
 static inline size_t utf8_length(const char *at, const char *end)
 {
     const unsigned char *s = (const unsigned char *)at;
@@ -32,7 +32,12 @@ static inline size_t utf8_length(const char *at, const char *end)
     if (s[0] < 0x80) return 1;
     size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
     if (s[0] < 0xc2 || s[0] > 0xf4 || left < n) return 0;
-    unsigned char least = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80, most = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+    unsigned char least = s[0] == 0xe0   ? 0xa0
+                          : s[0] == 0xf0 ? 0x90
+                                         : 0x80,
+                  most = s[0] == 0xed   ? 0x9f
+                         : s[0] == 0xf4 ? 0x8f
+                                        : 0xbf;
     if (s[1] < least || s[1] > most) return 0;
     for (size_t i = 2; i < n; i++)
         if ((s[i] & 0xc0) != 0x80) return 0;

@@ -18,8 +18,10 @@ static hm_status expected(struct check *c, const char *what)
     char found[32] = "the end";
     if (c->at < c->end) {
         unsigned char byte = (unsigned char)*c->at;
-        if (byte > 0x20 && byte < 0x7f) snprintf(found, sizeof found, "'%c'", byte);
-        else snprintf(found, sizeof found, "byte 0x%02x", byte);
+        if (byte > 0x20 && byte < 0x7f)
+            snprintf(found, sizeof found, "'%c'", byte);
+        else
+            snprintf(found, sizeof found, "byte 0x%02x", byte);
     }
     return hm_fail(c->err, HM_FORMAT, "byte %zu: expected %s, found %s", (size_t)(c->at - c->text), what, found);
 }
@@ -75,8 +77,10 @@ static hm_status check_number(struct check *c)
         if (take_word(c, "Infinity")) return HM_OK;
     }
     hm_status rc = HM_OK;
-    if (c->at < c->end && *c->at == '0') c->at++; // and no digit after it
-    else rc = check_digits(c);
+    if (c->at < c->end && *c->at == '0')
+        c->at++; // and no digit after it
+    else
+        rc = check_digits(c);
     if (!rc && c->at < c->end && *c->at == '.') {
         c->at++;
         rc = check_digits(c);
@@ -127,7 +131,9 @@ static hm_status check_opening(struct check *c, struct nesting *open)
         c->at = skip_space(c->at, c->end);
         if (c->at == c->end || (*c->at != '{' && *c->at != '[')) return check_scalar(c);
         bool object = *c->at == '{';
-        if (open->depth == DEEPEST) return hm_fail(c->err, HM_FORMAT, "byte %zu: expected at most %d nested values", (size_t)(c->at - c->text), DEEPEST);
+        if (open->depth == DEEPEST)
+            return hm_fail(c->err, HM_FORMAT, "byte %zu: expected at most %d nested values", (size_t)(c->at - c->text),
+                           DEEPEST);
         c->at = skip_space(c->at + 1, c->end);
         if (c->at < c->end && *c->at == (object ? '}' : ']')) {
             c->at++;
@@ -146,14 +152,16 @@ static hm_status check_closing(struct check *c, struct nesting *open)
     while (open->depth > 0) {
         bool object = open->objects >> (open->depth - 1) & 1;
         c->at = skip_space(c->at, c->end);
-        if (c->at == c->end || (*c->at != ',' && *c->at != (object ? '}' : ']'))) return expected(c, object ? "',' or '}'" : "',' or ']'");
+        if (c->at == c->end || (*c->at != ',' && *c->at != (object ? '}' : ']')))
+            return expected(c, object ? "',' or '}'" : "',' or ']'");
         if (*c->at++ == ',') return object ? check_key(c) : HM_OK;
         open->depth--;
     }
     return HM_OK;
 }
 
-hm_status hm_json_text_check(const char *text, size_t size, struct hm_json_text *out, size_t *used, struct hm_error *err)
+hm_status hm_json_text_check(const char *text, size_t size, struct hm_json_text *out, size_t *used,
+                             struct hm_error *err)
 {
     struct check c = {.text = text, .at = text, .end = text + size, .err = err};
     struct nesting open = {0};

@@ -24,9 +24,12 @@ static bool begins_with(const struct hm_documents *d, size_t at, const char *wor
 static void describe(const struct hm_documents *d, char *out, size_t size)
 {
     unsigned char byte = d->at < d->size ? (unsigned char)d->text[d->at] : 0;
-    if (d->at == d->size) snprintf(out, size, "the end");
-    else if (byte > 0x20 && byte < 0x7f) snprintf(out, size, "'%c'", byte);
-    else snprintf(out, size, "byte 0x%02x", byte);
+    if (d->at == d->size)
+        snprintf(out, size, "the end");
+    else if (byte > 0x20 && byte < 0x7f)
+        snprintf(out, size, "'%c'", byte);
+    else
+        snprintf(out, size, "byte 0x%02x", byte);
 }
 
 hm_status hm_documents_open(struct hm_documents *out, const char *path, const struct hm_map *map, struct hm_error *err)
@@ -39,7 +42,8 @@ hm_status hm_documents_open(struct hm_documents *out, const char *path, const st
     skip_space(out);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0] && !out->streamed; i++)
         out->streamed = begins_with(out, out->at, fields[i]);
-    if (out->at == out->size) return hm_fail(err, HM_FORMAT, "%s: expected JSON or server-sent events, found an empty file", path);
+    if (out->at == out->size)
+        return hm_fail(err, HM_FORMAT, "%s: expected JSON or server-sent events, found an empty file", path);
     if (out->streamed || out->text[out->at] == '{' || out->text[out->at] == '[') return HM_OK;
     char found[16];
     describe(out, found, sizeof found);
@@ -156,9 +160,9 @@ hm_status hm_documents_next(struct hm_documents *d, struct hm_document *out, str
     return d->streamed ? next_data(d, out, err) : next_document(d, out, err);
 }
 
-hm_status hm_document_expected(const struct hm_documents *documents, const struct hm_document *document, const char *place,
-                               const char *what, struct hm_json_text found, struct hm_error *err)
+hm_status hm_document_expected(const struct hm_documents *documents, const struct hm_document *document,
+                               const char *place, const char *what, struct hm_json_text found, struct hm_error *err)
 {
-    return hm_fail(err, HM_FORMAT, "%s: line %zu: %s: expected %s, found %s", documents->path, document->line, place, what,
-                   hm_json_text_kind_name(found));
+    return hm_fail(err, HM_FORMAT, "%s: line %zu: %s: expected %s, found %s", documents->path, document->line, place,
+                   what, hm_json_text_kind_name(found));
 }

@@ -31,7 +31,8 @@ hm_status hm_entries_begin(struct hm_entries *e, size_t bytes, struct hm_error *
     e->count = e->text_size = e->sentinels = 0;
     e->not_a_number = e->bad_id = e->has_emitted = e->has_own = e->own_sentinel = e->unmeasured = false;
     e->emitted = (struct hm_name){.id = -1};
-    if (!hm_grow((void **)&e->text, &e->text_room, bytes, 1)) return hm_fail(err, HM_MEMORY, "out of memory for the texts of a row");
+    if (!hm_grow((void **)&e->text, &e->text_room, bytes, 1))
+        return hm_fail(err, HM_MEMORY, "out of memory for the texts of a row");
     return HM_OK;
 }
 
@@ -83,12 +84,14 @@ int32_t hm_entries_id(struct hm_entries *e, struct hm_json_text id)
     if (!told) return -1;
     bool is_id = hm_json_text_integer(id, &value) && value >= 0 && value <= INT32_MAX;
     bool in_range = is_id && (e->options->vocab == 0 || (uint64_t)value < e->options->vocab);
-    if (!in_range && !e->bad_id) snprintf(e->bad, sizeof e->bad, "%.*s", (int)(id.end - id.at < 40 ? id.end - id.at : 40), id.at);
+    if (!in_range && !e->bad_id)
+        snprintf(e->bad, sizeof e->bad, "%.*s", (int)(id.end - id.at < 40 ? id.end - id.at : 40), id.at);
     e->bad_id = e->bad_id || !in_range;
     return is_id ? (int32_t)value : -1;
 }
 
-struct hm_name hm_entries_name(struct hm_entries *e, struct hm_json_text id, struct hm_json_text text, struct hm_json_text bytes)
+struct hm_name hm_entries_name(struct hm_entries *e, struct hm_json_text id, struct hm_json_text text,
+                               struct hm_json_text bytes)
 {
     struct hm_name name = {.id = hm_entries_id(e, id)};
     int32_t told;
@@ -120,8 +123,8 @@ static bool is_sentinel(const char *text, size_t size, struct hm_ival value)
     return n == size;
 }
 
-static hm_status read_number(struct hm_entries *e, enum hm_entry_unit unit, struct hm_json_text value, struct number *out,
-                             struct hm_error *err)
+static hm_status read_number(struct hm_entries *e, enum hm_entry_unit unit, struct hm_json_text value,
+                             struct number *out, struct hm_error *err)
 {
     char buffer[STRING_NUMBER];
     const char *text = value.at;
@@ -154,7 +157,8 @@ static hm_status read_number(struct hm_entries *e, enum hm_entry_unit unit, stru
     return HM_OK;
 }
 
-hm_status hm_entries_push(struct hm_entries *e, struct hm_evidence_entry entry, struct hm_entry_note note, struct hm_error *err)
+hm_status hm_entries_push(struct hm_entries *e, struct hm_evidence_entry entry, struct hm_entry_note note,
+                          struct hm_error *err)
 {
     size_t room = e->capacity;
     if (!hm_grow((void **)&e->entry, &room, e->count + 1, sizeof *e->entry) ||
@@ -177,12 +181,15 @@ hm_status hm_entries_add(struct hm_entries *e, struct hm_name name, enum hm_entr
     hm_status rc = read_number(e, unit, value, &number, err);
     if (rc) return rc;
     e->sentinels += number.sentinel;
-    return hm_entries_push(e, (struct hm_evidence_entry){.id = name.id, .text = name.text, .text_size = name.size, .value = number.value},
-                           (struct hm_entry_note){.printed = number.printed, .rank = rank, .sentinel = number.sentinel, .exact = name.exact}, err);
+    return hm_entries_push(
+        e, (struct hm_evidence_entry){.id = name.id, .text = name.text, .text_size = name.size, .value = number.value},
+        (struct hm_entry_note){
+            .printed = number.printed, .rank = rank, .sentinel = number.sentinel, .exact = name.exact},
+        err);
 }
 
-hm_status hm_entries_emitted(struct hm_entries *e, struct hm_name name, enum hm_entry_unit unit, struct hm_json_text value,
-                             struct hm_error *err)
+hm_status hm_entries_emitted(struct hm_entries *e, struct hm_name name, enum hm_entry_unit unit,
+                             struct hm_json_text value, struct hm_error *err)
 {
     struct number number = {0};
     enum hm_json_text_kind kind = hm_json_text_kind(value);
@@ -202,7 +209,8 @@ static hm_status key_id(struct hm_entries *e, struct hm_json_text key, int32_t *
     struct hm_json_text digits = {key.at + 1, key.end - 1};
     int64_t value;
     if (digits.at == digits.end || !hm_json_text_integer((struct hm_json_text){digits.at, digits.end}, &value))
-        return hm_fail(err, HM_FORMAT, "expected a token id as key, found %.*s", (int)(key.end - key.at < 40 ? key.end - key.at : 40), key.at);
+        return hm_fail(err, HM_FORMAT, "expected a token id as key, found %.*s",
+                       (int)(key.end - key.at < 40 ? key.end - key.at : 40), key.at);
     *id = hm_entries_id(e, digits);
     return HM_OK;
 }
@@ -211,7 +219,8 @@ hm_status hm_entries_add_ids(struct hm_entries *e, struct hm_json_text object, s
 {
     struct hm_json_text key, none = {0};
     hm_status rc = HM_OK;
-    for (struct hm_json_text v = hm_json_text_first(object, &key); v.at && !rc; v = hm_json_text_next(object, v, &key)) {
+    for (struct hm_json_text v = hm_json_text_first(object, &key); v.at && !rc;
+         v = hm_json_text_next(object, v, &key)) {
         int64_t rank = 0;
         int32_t id = -1;
         rc = key_id(e, key, &id, err);

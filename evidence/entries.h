@@ -57,8 +57,8 @@ void hm_entries_clear(struct hm_entries *entries);
 hm_status hm_entries_begin(struct hm_entries *entries, size_t bytes, struct hm_error *err);
 
 // Decodes a name; each of the three may be no value or null. `bytes` (an array of numbers 0..255) wins over `text`; a text
-// "token_id:9" is the id 9, and bytes that spell it are none. Call between begin and finish; lives until the next begin. No more text than begin was told
-// of is decoded.
+// "token_id:9" is the id 9, and bytes that spell it are none. Call between begin and finish; lives until the next begin. No
+// more text than begin was told of is decoded.
 struct hm_name hm_entries_name(struct hm_entries *entries, struct hm_json_text id, struct hm_json_text text,
                                struct hm_json_text bytes);
 

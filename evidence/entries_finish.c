@@ -1,5 +1,5 @@
-// What the entries of a row mean together: the emitted token among them, sentinels, and which are the largest of the row.
-// See entries.h.
+// What the entries of a row mean together: the emitted token among them, sentinels, and which are the largest of the
+// row. See entries.h.
 #include "evidence/entries.h"
 
 #include <math.h>
@@ -59,8 +59,8 @@ static void forget_unmeasured(struct hm_entries *e)
     e->unmeasured = true;
 }
 
-// Its entry, HM_UNSEEN when it is not listed. Of several with its text the one with its number; a vague text without the same
-// number names another token.
+// Its entry, HM_UNSEEN when it is not listed. Of several with its text the one with its number; a vague text without
+// the same number names another token.
 static size_t find_emitted(const struct hm_entries *e)
 {
     const struct hm_name *name = &e->emitted;
@@ -83,7 +83,7 @@ static size_t find_emitted(const struct hm_entries *e)
 // What its entry and itself say of each other.
 struct comparison {
     bool texts_differ, numbers_differ;
-    bool joined; // the emitted text ends with its id's: llama.cpp gives a character of several tokens to the last of them
+    bool joined; // the emitted text ends with its id's: llama.cpp tells a character's tokens with the last of them
 };
 
 static bool ends_with(const struct hm_name *name, const struct hm_evidence_entry *entry)
@@ -139,7 +139,8 @@ static void move_last(struct hm_entries *e, size_t at)
 // Moves the first entry behind those that are above it.
 static void move_down(struct hm_entries *e)
 {
-    for (size_t at = 0; at + 1 < e->count && e->note[at + 1].printed.hi > e->note[at].printed.hi; at++) swap(e, at, at + 1);
+    for (size_t at = 0; at + 1 < e->count && e->note[at + 1].printed.hi > e->note[at].printed.hi; at++)
+        swap(e, at, at + 1);
 }
 
 // Is an entry certainly not above this one, so that it is not the least?
@@ -166,7 +167,8 @@ static bool before_by_rank(const struct hm_entries *e, size_t i, size_t j)
 }
 
 // Heap sort, in place: a list may be a whole vocabulary, and two arrays move together.
-static void sift(struct hm_entries *e, size_t root, size_t count, bool (*first)(const struct hm_entries *, size_t, size_t))
+static void sift(struct hm_entries *e, size_t root, size_t count,
+                 bool (*first)(const struct hm_entries *, size_t, size_t))
 {
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
         if (child + 1 < count && first(e, child, child + 1)) child++;
@@ -238,7 +240,8 @@ static size_t rank(struct hm_entries *e, enum hm_entries_order order, size_t emi
 static void forget_vague_texts(struct hm_entries *e)
 {
     for (size_t i = 0; i < e->count; i++)
-        if (e->entry[i].id < 0 && is_vague(e->entry[i].text, e->entry[i].text_size)) e->entry[i].text = NULL, e->entry[i].text_size = 0;
+        if (e->entry[i].id < 0 && is_vague(e->entry[i].text, e->entry[i].text_size))
+            e->entry[i].text = NULL, e->entry[i].text_size = 0;
 }
 
 // What would make the row better, or make it one.
@@ -265,8 +268,8 @@ static void fill_row(struct hm_entries *e, struct hm_source_token *token, size_t
     };
 }
 
-hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, struct hm_track *track, struct hm_events *events,
-                            struct hm_error *err)
+hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, struct hm_track *track,
+                            struct hm_events *events, struct hm_error *err)
 {
     struct hm_source_token *token = &events->token;
     struct comparison differs = {0};
@@ -281,7 +284,8 @@ hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, s
     at = place_of(e, at);
     bool absent = e->has_emitted && at == HM_UNSEEN;
     if (absent && e->has_own) {
-        struct hm_evidence_entry own = {.id = e->emitted.id, .text = e->emitted.text, .text_size = e->emitted.size, .value = e->own};
+        struct hm_evidence_entry own = {
+            .id = e->emitted.id, .text = e->emitted.text, .text_size = e->emitted.size, .value = e->own};
         rc = hm_entries_push(e, own, (struct hm_entry_note){.printed = e->own_printed}, err);
         if (rc) return rc;
         at = e->count - 1;
@@ -294,15 +298,19 @@ hm_status hm_entries_finish(struct hm_entries *e, enum hm_entries_order order, s
     token->missing = missing(e, ranked, lost);
     track->joined += differs.joined;
     hm_track_token(track, events);
-    if (e->not_a_number) hm_events_token_finding(events, HM_FINDING_NOT_A_NUMBER, "expected a number, found %s", e->bad_number);
-    if (e->bad_id) hm_events_token_finding(events, HM_FINDING_ID_RANGE, "expected an id of the vocabulary, found %s", e->bad);
+    if (e->not_a_number)
+        hm_events_token_finding(events, HM_FINDING_NOT_A_NUMBER, "expected a number, found %s", e->bad_number);
+    if (e->bad_id)
+        hm_events_token_finding(events, HM_FINDING_ID_RANGE, "expected an id of the vocabulary, found %s", e->bad);
     if (absent && listed > 0 && !e->has_own)
-        hm_events_token_finding(events, HM_FINDING_TOKEN_ABSENT, "the emitted token is not among the %zu listed, and has no number of its own", listed);
+        hm_events_token_finding(events, HM_FINDING_TOKEN_ABSENT,
+                                "the emitted token is not among the %zu listed, and has no number of its own", listed);
     if (differs.numbers_differ)
-        hm_events_token_finding(events, HM_FINDING_TOKEN_DIFFERS, "the emitted token's log-probability is about %.6g, its entry's %.6g",
-                                e->own_printed.lo / 2 + e->own_printed.hi / 2,
-                                e->note[at].printed.lo / 2 + e->note[at].printed.hi / 2);
+        hm_events_token_finding(
+            events, HM_FINDING_TOKEN_DIFFERS, "the emitted token's log-probability is about %.6g, its entry's %.6g",
+            e->own_printed.lo / 2 + e->own_printed.hi / 2, e->note[at].printed.lo / 2 + e->note[at].printed.hi / 2);
     if (differs.texts_differ)
-        hm_events_token_finding(events, HM_FINDING_TOKEN_DIFFERS, "the emitted token's text is not the text of its id in the list");
+        hm_events_token_finding(events, HM_FINDING_TOKEN_DIFFERS,
+                                "the emitted token's text is not the text of its id in the list");
     return HM_OK;
 }

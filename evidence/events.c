@@ -24,8 +24,8 @@ void hm_events_push(struct hm_events *events, enum hm_event_kind kind)
     if (events->count < HM_EVENTS_MOST) events->kind[events->count++] = kind;
 }
 
-static void push_finding(struct hm_events *events, enum hm_finding_kind kind, int64_t sequence, int64_t t, const char *where,
-                         const char *format, va_list arguments)
+static void push_finding(struct hm_events *events, enum hm_finding_kind kind, int64_t sequence, int64_t t,
+                         const char *where, const char *format, va_list arguments)
 {
     char what[HM_FINDING_WHAT];
     if (events->count == HM_EVENTS_MOST) return;
@@ -34,8 +34,8 @@ static void push_finding(struct hm_events *events, enum hm_finding_kind kind, in
     hm_events_push(events, HM_EVENT_FINDING);
 }
 
-void hm_events_finding(struct hm_events *events, enum hm_finding_kind kind, int64_t sequence, int64_t t, const char *where,
-                       const char *format, ...)
+void hm_events_finding(struct hm_events *events, enum hm_finding_kind kind, int64_t sequence, int64_t t,
+                       const char *where, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -65,8 +65,10 @@ void hm_track_token(struct hm_track *track, struct hm_events *events)
     if (!token->of_prompt) {
         token->t = track->tokens++;
         track->listed = track->listed || token->has_row || token->missing == HM_MISSING_MEASURED;
-        if (token->has_row) track->with++;
-        else if (track->without++ == 0) track->first_without = token->t;
+        if (token->has_row)
+            track->with++;
+        else if (track->without++ == 0)
+            track->first_without = token->t;
     }
     hm_events_push(events, HM_EVENT_TOKEN);
 }
@@ -80,25 +82,30 @@ static void end_counters(const struct hm_track *track, struct hm_events *events)
                           "%" PRId64 " tokens were drafted and %" PRId64 " of them accepted", drafted, accepted);
     else if (track->predicted >= 0 && accepted > track->predicted)
         hm_events_finding(events, HM_FINDING_COUNTERS, track->number, -1, track->where,
-                          "%" PRId64 " drafted tokens were accepted, but only %" PRId64 " emitted", accepted, track->predicted);
+                          "%" PRId64 " drafted tokens were accepted, but only %" PRId64 " emitted", accepted,
+                          track->predicted);
     if (drafted > 0)
-        hm_events_finding(events, HM_FINDING_SPECULATION, track->number, -1, track->where,
-                          "%" PRId64 " tokens were drafted; log-probabilities logged while speculation runs may be wrong or missing",
-                          drafted);
+        hm_events_finding(
+            events, HM_FINDING_SPECULATION, track->number, -1, track->where,
+            "%" PRId64 " tokens were drafted; log-probabilities logged while speculation runs may be wrong or missing",
+            drafted);
 }
 
 void hm_track_end(const struct hm_track *track, struct hm_events *events)
 {
     if (track->with == 0)
-        hm_events_finding(events, HM_FINDING_NO_LOGPROBS, track->number, -1, track->where, "no token has log-probabilities");
+        hm_events_finding(events, HM_FINDING_NO_LOGPROBS, track->number, -1, track->where,
+                          "no token has log-probabilities");
     else if (track->without > 0)
         hm_events_finding(events, HM_FINDING_SOME_LOGPROBS, track->number, (int64_t)track->first_without, track->where,
-                          "%" PRIu64 " of %" PRIu32 " tokens have none, the first at %" PRIu64, track->without, track->tokens,
-                          track->first_without);
+                          "%" PRIu64 " of %" PRIu32 " tokens have none, the first at %" PRIu64, track->without,
+                          track->tokens, track->first_without);
     if (track->joined > 0 && !track->aligned)
-        hm_events_finding(events, HM_FINDING_LENGTH, track->number, -1, track->where,
-                          "%" PRIu64 " characters are made of several tokens, of which only the last is listed: t counts what is listed",
-                          track->joined);
+        hm_events_finding(
+            events, HM_FINDING_LENGTH, track->number, -1, track->where,
+            "%" PRIu64
+            " characters are made of several tokens, of which only the last is listed: t counts what is listed",
+            track->joined);
     if (track->sentinels > 0)
         hm_events_finding(events, HM_FINDING_SENTINEL, track->number, -1, track->sentinel,
                           "%" PRIu64 " log-probabilities stand for no value, the first here", track->sentinels);

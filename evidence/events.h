@@ -52,7 +52,8 @@ void hm_track_begin(struct hm_track *track, uint32_t number, const char *where);
 // its sequence, t and where, pushes it and counts it. Findings about it come after.
 void hm_track_token(struct hm_track *track, struct hm_events *events);
 
-// What is to be said of a sequence when all of it was read: NO_LOGPROBS, SOME_LOGPROBS, LENGTH, SENTINEL, SPECULATION, COUNTERS.
+// What is to be said of a sequence when all of it was read: NO_LOGPROBS, SOME_LOGPROBS, LENGTH, SENTINEL, SPECULATION,
+// COUNTERS.
 void hm_track_end(const struct hm_track *track, struct hm_events *events);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// Members of an item and of an entry of its list. What stands in one line of the table is the same thing by several names.
+// Members of an item and of an entry of its list.
 enum { ID, TOKEN, BYTES, LOGPROB, PROB, TOP_LOGPROBS, TOP_PROBS, PROBS, CONTENT, TOK_STR, MEMBERS };
 static const char *const keys[MEMBERS] = {
     "id", "token", "bytes", "logprob", "prob", "top_logprobs", "top_probs", "probs", "content", "tok_str",
@@ -24,7 +24,8 @@ static hm_status add_entry(struct hm_entries *e, struct hm_json_text entry, stru
 {
     struct hm_json_text m[MEMBERS];
     if (hm_json_text_kind(entry) != HM_JSON_OBJECT)
-        return hm_fail(err, HM_FORMAT, "expected objects in the list of tokens, found %s", hm_json_text_kind_name(entry));
+        return hm_fail(err, HM_FORMAT, "expected objects in the list of tokens, found %s",
+                       hm_json_text_kind_name(entry));
     hm_json_text_find_all(entry, keys, MEMBERS, m);
     struct hm_name name = hm_entries_name(e, m[ID], either(m[TOKEN], m[TOK_STR]), m[BYTES]);
     bool probability = !m[LOGPROB].at && m[PROB].at;
@@ -32,7 +33,8 @@ static hm_status add_entry(struct hm_entries *e, struct hm_json_text entry, stru
                           probability ? m[PROB] : m[LOGPROB], 0, err);
 }
 
-hm_status hm_responses_listed_token(struct hm_responses *r, struct hm_json_text item, struct hm_json_text id, struct hm_error *err)
+hm_status hm_responses_listed_token(struct hm_responses *r, struct hm_json_text item, struct hm_json_text id,
+                                    struct hm_error *err)
 {
     struct hm_entries *e = &r->entries;
     struct hm_json_text m[MEMBERS];

@@ -1,9 +1,9 @@
 // llama.cpp's server: answers of /completion with n_probs, whole or as a stream.
 //
-// completion_probabilities (once called probs) lists tokens with their ids. A token that leaves a character incomplete is not
-// listed, and the one that completes it is listed with the text of all; so a place in the list is no place among the tokens.
-// Where `tokens` gives all ids, the list is laid along them; an entry that fits several places is left out. In a stream
-// tokens_predicted counts the tokens so far: those that were not shown are given without text.
+// completion_probabilities (once called probs) lists tokens with their ids. A token that leaves a character incomplete
+// is not listed, and the one that completes it is listed with the text of all; so a place in the list is no place among
+// the tokens. Where `tokens` gives all ids, the list is laid along them; an entry that fits several places is left out.
+// In a stream tokens_predicted counts the tokens so far: those that were not shown are given without text.
 #include "evidence/source_state.h"
 
 #include "base/memory.h"
@@ -62,16 +62,20 @@ static hm_status read_ids(struct hm_responses *r, size_t n, size_t m, struct hm_
     struct server *s = r->state;
     size_t most = n > m ? n : m, i = 0;
     struct hm_array arrays[] = {
-        {(void **)&s->first, sizeof *s->first}, {(void **)&s->last, sizeof *s->last},
-        {(void **)&s->token, sizeof *s->token}, {(void **)&s->entry, sizeof *s->entry},
+        {(void **)&s->first, sizeof *s->first},
+        {(void **)&s->last, sizeof *s->last},
+        {(void **)&s->token, sizeof *s->token},
+        {(void **)&s->entry, sizeof *s->entry},
     };
     if (most > s->room) {
-        if (!hm_grow_together(arrays, 4, most)) return hm_fail(err, HM_MEMORY, "%s: out of memory for token ids", r->documents.path);
+        if (!hm_grow_together(arrays, 4, most))
+            return hm_fail(err, HM_MEMORY, "%s: out of memory for token ids", r->documents.path);
         s->room = most;
     }
     for (struct hm_json_text v = s->id; v.at; v = hm_json_text_next(s->ids, v, NULL)) s->token[i++] = id_of(v);
     i = 0;
-    for (struct hm_json_text v = s->item; v.at; v = hm_json_text_next(s->list, v, NULL)) s->entry[i++] = id_of(hm_json_text_find(v, "id"));
+    for (struct hm_json_text v = s->item; v.at; v = hm_json_text_next(s->list, v, NULL))
+        s->entry[i++] = id_of(hm_json_text_find(v, "id"));
     return HM_OK;
 }
 
@@ -104,7 +108,8 @@ static void count_hidden(struct hm_responses *r, size_t shown)
 {
     struct server *s = r->state;
     struct hm_track *track = hm_responses_track(r);
-    int64_t predicted = integer(r->member[HM_CHOICE_PREDICTED], -1), hidden = predicted - (int64_t)track->tokens - (int64_t)shown;
+    int64_t predicted = integer(r->member[HM_CHOICE_PREDICTED], -1),
+            hidden = predicted - (int64_t)track->tokens - (int64_t)shown;
     if (hidden <= 0 || track->miscounted) return;
     if (!r->whole && hidden <= HIDDEN_MOST) {
         s->hidden = (uint64_t)hidden;
@@ -146,7 +151,9 @@ static hm_status listed_token(struct hm_responses *r, struct hm_json_text id, st
     // A list that is shorter than what was asked for is all that the samplers left.
     struct hm_evidence *row = &r->events.token.row;
     int64_t asked = integer(hm_json_text_find(r->response[HM_RESPONSE_SETTINGS], "n_probs"), -1);
-    if (!rc && row->processed && asked > 0 && row->ranked > 0 && row->ranked == row->count && (int64_t)row->count < asked) row->support = row->count;
+    if (!rc && row->processed && asked > 0 && row->ranked > 0 && row->ranked == row->count &&
+        (int64_t)row->count < asked)
+        row->support = row->count;
     return rc;
 }
 
@@ -164,7 +171,9 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
         s->text = none;
         hm_responses_place(r, "", 0);
         *more = s->item.at || text.at;
-        return s->item.at ? listed_token(r, none, err) : text.at ? hm_responses_bare_token(r, none, text, HM_MISSING_LOGPROBS, err) : HM_OK;
+        return s->item.at ? listed_token(r, none, err)
+               : text.at  ? hm_responses_bare_token(r, none, text, HM_MISSING_LOGPROBS, err)
+                          : HM_OK;
     }
     s->id = hm_json_text_next(s->ids, id, NULL);
     while (s->item.at && s->first[s->index] != s->last[s->index] && s->first[s->index] <= s->place) {
@@ -192,7 +201,11 @@ hm_status hm_llama_server_open(const char *path, const struct hm_map *map, const
                                struct hm_reader *out, struct hm_error *err)
 {
     static const struct hm_responses_format format = {
-        .state = sizeof(struct server), .has_choices = false, .begin = begin, .token = token, .clear = clear,
+        .state = sizeof(struct server),
+        .has_choices = false,
+        .begin = begin,
+        .token = token,
+        .clear = clear,
     };
     return hm_responses_open(path, map, options, &format, out, err);
 }

@@ -1,7 +1,8 @@
 // OpenAI's chat shape: choices[].message or choices[].delta, whose tokens stand in choices[].logprobs.content.
 //
-// Lists beside it are read too: reasoning_content before (ROCm ATOM), refusal after. vLLM's choices[].token_ids give the ids of
-// the tokens. A choice without log-probabilities gives its ids one by one, or else its text as if it were one token.
+// Lists beside it are read too: reasoning_content before (ROCm ATOM), refusal after. vLLM's choices[].token_ids give
+// the ids of the tokens. A choice without log-probabilities gives its ids one by one, or else its text as if it were
+// one token.
 #include "evidence/source_state.h"
 
 #include "evidence/responses.h"
@@ -43,7 +44,8 @@ static hm_status begin(struct hm_responses *r, struct hm_error *err)
     if (kind != HM_JSON_NONE && kind != HM_JSON_NULL && kind != HM_JSON_OBJECT)
         return hm_document_expected(&r->documents, &r->document, "choices[].logprobs", "an object", logprobs, err);
     for (int i = 0; i < LISTS; i++) {
-        hm_status rc = hm_responses_array(r, place_name[i], hm_json_text_find(logprobs, list_name[i]), &c->list[i], err);
+        hm_status rc =
+            hm_responses_array(r, place_name[i], hm_json_text_find(logprobs, list_name[i]), &c->list[i], err);
         if (rc) return rc;
         listed += hm_json_text_count(c->list[i]);
     }
@@ -97,7 +99,10 @@ hm_status hm_openai_chat_open(const char *path, const struct hm_map *map, const 
                               struct hm_reader *out, struct hm_error *err)
 {
     static const struct hm_responses_format format = {
-        .state = sizeof(struct chat), .has_choices = true, .begin = begin, .token = token,
+        .state = sizeof(struct chat),
+        .has_choices = true,
+        .begin = begin,
+        .token = token,
     };
     return hm_responses_open(path, map, options, &format, out, err);
 }

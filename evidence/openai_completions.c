@@ -1,6 +1,6 @@
 // OpenAI's completions shape: choices[].text, with choices[].logprobs one of
-//   {"tokens": [...], "token_logprobs": [...], "top_logprobs": [{text: number}, ...]}, the original; the map has the emitted
-//       token too, which may be one more than the largest, and one entry for all tokens with one text;
+//   {"tokens": [...], "token_logprobs": [...], "top_logprobs": [{text: number}, ...]}, the original; the map has the
+//       emitted token too, which may be one more than the largest, and one entry for all tokens with one text;
 //   the same with ids as tokens and [[id, number], ...] as lists (MLX);
 //   {"content": [...]} as in the chat shape (llama.cpp).
 // echo gives the prompt's tokens first, without a number for the first; usage.prompt_tokens tells how many they are.
@@ -23,8 +23,8 @@ static size_t echoed(const struct hm_responses *r, const struct completion *c, s
 {
     int64_t prompt;
     if (hm_json_text_kind(c->at[NUMBERS]) != HM_JSON_NULL || r->documents.streamed) return 0;
-    if (hm_json_text_integer(hm_json_text_find(r->response[HM_RESPONSE_USAGE], "prompt_tokens"), &prompt) && prompt >= 0 &&
-        (uint64_t)prompt <= tokens)
+    if (hm_json_text_integer(hm_json_text_find(r->response[HM_RESPONSE_USAGE], "prompt_tokens"), &prompt) &&
+        prompt >= 0 && (uint64_t)prompt <= tokens)
         return (size_t)prompt;
     return 0;
 }
@@ -36,9 +36,11 @@ static void lengths(struct hm_responses *r, struct completion *c)
     c->prompt = echoed(r, c, count[TOKENS]);
     hm_responses_place(r, "", 0);
     uint32_t number = hm_responses_track(r)->number;
-    if ((c->list[NUMBERS].at && count[NUMBERS] != count[TOKENS]) || (c->list[LISTS].at && count[LISTS] != count[TOKENS]))
+    if ((c->list[NUMBERS].at && count[NUMBERS] != count[TOKENS]) ||
+        (c->list[LISTS].at && count[LISTS] != count[TOKENS]))
         hm_events_finding(&r->events, HM_FINDING_LENGTH, number, -1, r->events.where,
-                          "%zu tokens, but %zu token_logprobs and %zu top_logprobs", count[TOKENS], count[NUMBERS], count[LISTS]);
+                          "%zu tokens, but %zu token_logprobs and %zu top_logprobs", count[TOKENS], count[NUMBERS],
+                          count[LISTS]);
     size_t listed = c->list[CONTENT].at ? count[CONTENT] : count[TOKENS] - c->prompt;
     if (ids == 0 || listed == 0 || ids == listed) return;
     hm_events_finding(&r->events, HM_FINDING_LENGTH, number, -1, r->events.where,
@@ -65,7 +67,8 @@ static hm_status begin(struct hm_responses *r, struct hm_error *err)
     c->id = hm_json_text_first(c->ids, NULL);
     lengths(r, c);
     c->text = r->member[HM_CHOICE_TEXT];
-    if (c->at[CONTENT].at || c->at[TOKENS].at || c->id.at || c->text.end - c->text.at <= 2) c->text = (struct hm_json_text){0};
+    if (c->at[CONTENT].at || c->at[TOKENS].at || c->id.at || c->text.end - c->text.at <= 2)
+        c->text = (struct hm_json_text){0};
     return HM_OK;
 }
 
@@ -92,8 +95,9 @@ static hm_status add_list(struct hm_entries *e, struct hm_json_text list, struct
     if (kind != HM_JSON_OBJECT && kind != HM_JSON_ARRAY)
         return hm_fail(err, HM_FORMAT, "expected top_logprobs to hold maps, found %s", hm_json_text_kind_name(list));
     for (struct hm_json_text v = hm_json_text_first(list, &key); v.at && !rc; v = hm_json_text_next(list, v, &key))
-        rc = kind == HM_JSON_ARRAY ? add_pair(e, v, err)
-                                   : hm_entries_add(e, hm_entries_name(e, none, key, none), HM_ENTRY_LOG_PROBABILITY, v, 0, err);
+        rc = kind == HM_JSON_ARRAY
+                 ? add_pair(e, v, err)
+                 : hm_entries_add(e, hm_entries_name(e, none, key, none), HM_ENTRY_LOG_PROBABILITY, v, 0, err);
     return rc;
 }
 
@@ -103,8 +107,8 @@ static size_t length(struct hm_json_text value)
 }
 
 // A token of the three lists.
-static hm_status parallel_token(struct hm_responses *r, struct hm_json_text id, size_t index, const struct hm_json_text at[MEMBERS],
-                                struct hm_error *err)
+static hm_status parallel_token(struct hm_responses *r, struct hm_json_text id, size_t index,
+                                const struct hm_json_text at[MEMBERS], struct hm_error *err)
 {
     struct completion *c = r->state;
     struct hm_entries *e = &r->entries;
@@ -113,7 +117,8 @@ static hm_status parallel_token(struct hm_responses *r, struct hm_json_text id, 
     hm_status rc = hm_entries_begin(e, length(at[TOKENS]) + length(at[LISTS]), err);
     if (!rc) rc = add_list(e, at[LISTS], err);
     if (!rc) {
-        struct hm_name name = hm_entries_name(e, number_is_id ? at[TOKENS] : id, number_is_id ? none : at[TOKENS], none);
+        struct hm_name name =
+            hm_entries_name(e, number_is_id ? at[TOKENS] : id, number_is_id ? none : at[TOKENS], none);
         rc = hm_entries_emitted(e, name, HM_ENTRY_LOG_PROBABILITY, at[NUMBERS], err);
     }
     if (rc) return hm_responses_fail(r, err);
@@ -152,11 +157,15 @@ static hm_status token(struct hm_responses *r, bool *more, struct hm_error *err)
     return HM_OK;
 }
 
-hm_status hm_openai_completions_open(const char *path, const struct hm_map *map, const struct hm_source_options *options,
-                                     struct hm_reader *out, struct hm_error *err)
+hm_status hm_openai_completions_open(const char *path, const struct hm_map *map,
+                                     const struct hm_source_options *options, struct hm_reader *out,
+                                     struct hm_error *err)
 {
     static const struct hm_responses_format format = {
-        .state = sizeof(struct completion), .has_choices = true, .begin = begin, .token = token,
+        .state = sizeof(struct completion),
+        .has_choices = true,
+        .begin = begin,
+        .token = token,
     };
     return hm_responses_open(path, map, options, &format, out, err);
 }

@@ -20,9 +20,11 @@ void hm_responses_place(struct hm_responses *r, const char *list, size_t index)
 {
     char choice[48] = "";
     if (r->format->has_choices) snprintf(choice, sizeof choice, "choices[%zu]", r->number);
-    int at = snprintf(r->events.where, sizeof r->events.where, "line %zu%s%s", r->document.line, *choice || *list ? ": " : "", choice);
+    int at = snprintf(r->events.where, sizeof r->events.where, "line %zu%s%s", r->document.line,
+                      *choice || *list ? ": " : "", choice);
     if (*list && at > 0 && (size_t)at < sizeof r->events.where)
-        snprintf(r->events.where + at, sizeof r->events.where - (size_t)at, "%s%s[%zu]", *choice ? "." : "", list, index);
+        snprintf(r->events.where + at, sizeof r->events.where - (size_t)at, "%s%s[%zu]", *choice ? "." : "", list,
+                 index);
 }
 
 hm_status hm_responses_fail(struct hm_responses *r, struct hm_error *err)
@@ -33,8 +35,8 @@ hm_status hm_responses_fail(struct hm_responses *r, struct hm_error *err)
     return hm_fail_prefix(err, prefix);
 }
 
-hm_status hm_responses_array(struct hm_responses *r, const char *key, struct hm_json_text value, struct hm_json_text *out,
-                             struct hm_error *err)
+hm_status hm_responses_array(struct hm_responses *r, const char *key, struct hm_json_text value,
+                             struct hm_json_text *out, struct hm_error *err)
 {
     *out = value;
     enum hm_json_text_kind kind = hm_json_text_kind(*out);
@@ -81,7 +83,8 @@ static hm_status copy_prompt(struct hm_responses *r, struct hm_error *err)
 {
     struct hm_json_text list;
     hm_status rc = hm_responses_array(r, "prompt_token_ids", r->member[HM_CHOICE_PROMPT_IDS], &list, err);
-    if (!rc && !list.at) rc = hm_responses_array(r, "prompt_token_ids", r->response[HM_RESPONSE_PROMPT_IDS], &list, err);
+    if (!rc && !list.at)
+        rc = hm_responses_array(r, "prompt_token_ids", r->response[HM_RESPONSE_PROMPT_IDS], &list, err);
     r->prompt_length = 0;
     for (struct hm_json_text e = hm_json_text_first(list, NULL); e.at && !rc; e = hm_json_text_next(list, e, NULL)) {
         int64_t id;
@@ -112,7 +115,8 @@ static void read_counters(const struct hm_responses *r, struct hm_track *track)
 static hm_status begin_sequence(struct hm_responses *r, int64_t index, struct hm_error *err)
 {
     if (r->count == OPEN_MOST)
-        return hm_fail(err, HM_RANGE, "%s: line %zu: expected at most %d unfinished sequences", r->documents.path, r->document.line, OPEN_MOST);
+        return hm_fail(err, HM_RANGE, "%s: line %zu: expected at most %d unfinished sequences", r->documents.path,
+                       r->document.line, OPEN_MOST);
     if (!hm_grow((void **)&r->open, &r->room, r->count + 1, sizeof *r->open))
         return hm_fail(err, HM_MEMORY, "%s: out of memory for sequences", r->documents.path);
     r->current = r->count++;
@@ -127,7 +131,8 @@ static hm_status begin_sequence(struct hm_responses *r, int64_t index, struct hm
     copy_temperature(r);
     hm_status rc = copy_prompt(r, err);
     if (!rc) rc = hm_responses_array(r, "prompt_logprobs", r->member[HM_CHOICE_PROMPT_LOGPROBS], &r->prompt_list, err);
-    if (!rc && !r->prompt_list.at) rc = hm_responses_array(r, "prompt_logprobs", r->response[HM_RESPONSE_PROMPT_LOGPROBS], &r->prompt_list, err);
+    if (!rc && !r->prompt_list.at)
+        rc = hm_responses_array(r, "prompt_logprobs", r->response[HM_RESPONSE_PROMPT_LOGPROBS], &r->prompt_list, err);
     if (rc) return rc;
     r->prompt_at = r->options.prompt_tokens ? hm_json_text_first(r->prompt_list, NULL) : (struct hm_json_text){0};
     r->prompt_index = 0;
@@ -160,8 +165,8 @@ static enum hm_json_text_kind kind_of(const struct hm_responses *r, enum hm_choi
     return hm_json_text_kind(r->member[member]);
 }
 
-// Is a choice one of several pieces of its sequence?  Answers in a stream and deltas are; so is one that says by null that it
-// has not finished, if it has a name to be continued by.
+// Is a choice one of several pieces of its sequence?  Answers in a stream and deltas are; so is one that says by null
+// that it has not finished, if it has a name to be continued by.
 static bool is_chunk(const struct hm_responses *r)
 {
     if (!r->format->has_choices) return r->documents.streamed || kind_of(r, HM_CHOICE_STOP) == HM_JSON_FALSE;
@@ -187,8 +192,21 @@ static size_t find_open(const struct hm_responses *r, int64_t index)
 static hm_status begin_choice(struct hm_responses *r, struct hm_error *err)
 {
     static const char *const keys[HM_CHOICE_MEMBERS] = {
-        "index", "message", "delta", "text", "logprobs", "finish_reason", "prompt_token_ids", "prompt_logprobs", "token_ids",
-        "stop", "content", "tokens", "completion_probabilities", "probs", "tokens_predicted",
+        "index",
+        "message",
+        "delta",
+        "text",
+        "logprobs",
+        "finish_reason",
+        "prompt_token_ids",
+        "prompt_logprobs",
+        "token_ids",
+        "stop",
+        "content",
+        "tokens",
+        "completion_probabilities",
+        "probs",
+        "tokens_predicted",
     };
     int64_t index = 0;
     if (hm_json_text_kind(r->choice) != HM_JSON_OBJECT)
@@ -217,10 +235,13 @@ static hm_status prompt_token(struct hm_responses *r, struct hm_error *err)
     hm_status rc = hm_entries_begin(&r->entries, (size_t)(row.end - row.at), err);
     if (!rc) rc = hm_entries_add_ids(&r->entries, row, err);
     struct hm_name actual = {.id = -1};
-    if (place < r->prompt_length) actual.id = r->prompt[place];
-    else if (hm_json_text_first(row, &key).at && r->entries.count > 0) actual.id = r->entries.entry[0].id;
+    if (place < r->prompt_length)
+        actual.id = r->prompt[place];
+    else if (hm_json_text_first(row, &key).at && r->entries.count > 0)
+        actual.id = r->entries.entry[0].id;
     for (size_t i = 0; i < r->entries.count; i++)
-        if (r->entries.entry[i].id == actual.id) actual.text = r->entries.entry[i].text, actual.size = r->entries.entry[i].text_size;
+        if (r->entries.entry[i].id == actual.id)
+            actual.text = r->entries.entry[i].text, actual.size = r->entries.entry[i].text_size;
     if (!rc) rc = hm_entries_emitted(&r->entries, actual, HM_ENTRY_LOG_PROBABILITY, none, err);
     if (rc) return hm_responses_fail(r, err);
     r->events.token = (struct hm_source_token){.of_prompt = true, .t = (uint32_t)place};
@@ -260,8 +281,18 @@ static void end_choice(struct hm_responses *r)
 static void find_response(struct hm_responses *r, struct hm_json_text document)
 {
     static const char *const keys[HM_RESPONSE_MEMBERS] = {
-        "id", "model", "category", "choices", "timings", "usage", "error", "temperature", "generation_settings",
-        "prompt_token_ids", "prompt_logprobs", "response",
+        "id",
+        "model",
+        "category",
+        "choices",
+        "timings",
+        "usage",
+        "error",
+        "temperature",
+        "generation_settings",
+        "prompt_token_ids",
+        "prompt_logprobs",
+        "response",
     };
     hm_json_text_find_all(document, keys, HM_RESPONSE_MEMBERS, r->response);
     struct hm_json_text body = hm_json_text_find(r->response[HM_RESPONSE_RESPONSE], "body");
@@ -300,20 +331,23 @@ static void close_finished(struct hm_responses *r)
 
 static hm_status next_choice(struct hm_responses *r, struct hm_error *err)
 {
-    struct hm_json_text list = r->response[HM_RESPONSE_CHOICES], before = r->choice, error = r->response[HM_RESPONSE_ERROR];
+    struct hm_json_text list = r->response[HM_RESPONSE_CHOICES], before = r->choice,
+                        error = r->response[HM_RESPONSE_ERROR];
     char message[128] = "no message";
     if (hm_json_text_kind(error) == HM_JSON_OBJECT && !before.at && !list.at) {
         struct hm_json_text text = hm_json_text_find(error, "message");
         if (text.at) copy_string(text, message, sizeof message);
         hm_responses_place(r, "", 0);
-        hm_events_finding(&r->events, HM_FINDING_NO_LOGPROBS, -1, -1, r->events.where, "the server answered with an error: %s", message);
+        hm_events_finding(&r->events, HM_FINDING_NO_LOGPROBS, -1, -1, r->events.where,
+                          "the server answered with an error: %s", message);
         r->stage = HM_NEXT_DOCUMENT;
         return HM_OK;
     }
     if (!r->format->has_choices) {
         r->choice = before.at ? (struct hm_json_text){0} : r->document.value;
     } else {
-        if (hm_json_text_kind(list) != HM_JSON_ARRAY) return hm_document_expected(&r->documents, &r->document, "choices", "an array", list, err);
+        if (hm_json_text_kind(list) != HM_JSON_ARRAY)
+            return hm_document_expected(&r->documents, &r->document, "choices", "an array", list, err);
         r->number = before.at ? r->number + 1 : 0;
         r->choice = before.at ? hm_json_text_next(list, before, NULL) : hm_json_text_first(list, NULL);
     }
@@ -342,8 +376,10 @@ static hm_status step(struct hm_responses *r, struct hm_error *err)
         return HM_OK;
     case HM_TOKENS: return tokens(r, err);
     case HM_CLOSE_ALL:
-        if (r->count > 0) end_sequence(r, 0);
-        else r->stage = HM_ENDED;
+        if (r->count > 0)
+            end_sequence(r, 0);
+        else
+            r->stage = HM_ENDED;
         return HM_OK;
     case HM_ENDED: break;
     }
@@ -385,7 +421,9 @@ hm_status hm_responses_open(const char *path, const struct hm_map *map, const st
     r->options = *options;
     hm_entries_init(&r->entries, &r->options);
     hm_status rc = hm_documents_open(&r->documents, path, map, err);
-    if (rc) close_responses(r);
-    else *out = (struct hm_reader){.state = r, .next = next, .close = close_responses};
+    if (rc)
+        close_responses(r);
+    else
+        *out = (struct hm_reader){.state = r, .next = next, .close = close_responses};
     return rc;
 }

@@ -1,5 +1,5 @@
-// JSON walked as text: documents made at random are found again, faults have their places, and on damaged ones the check agrees
-// with a parser that is written from the grammar.
+// JSON walked as text: documents made at random are found again, faults have their places, and on damaged ones the
+// check agrees with a parser that is written from the grammar.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/json_text.h"
+#include "tests/json_grammar.h"
 #include "tests/seed.h"
 
 #include <stdio.h>
@@ -130,7 +131,9 @@ static void documents_may_follow_each_other(void **state)
 static void members_are_found(void **state)
 {
     (void)state;
-    struct hm_json_text o = good(" { \"a\" : [ 1 , {\"b\":\"]}\\\"\"} ] , \"\\u0062\" : null, \"b\": 2, \"\":true, \"c\\\\\\\"\":NaN}"), key;
+    struct hm_json_text
+        o = good(" { \"a\" : [ 1 , {\"b\":\"]}\\\"\"} ] , \"\\u0062\" : null, \"b\": 2, \"\":true, \"c\\\\\\\"\":NaN}"),
+        key;
     static const char *const keys[] = {"c\\\"", "b", "missing", "a", "a"};
     struct hm_json_text found[5];
     assert_int_equal(hm_json_text_count(o), 5);
@@ -168,10 +171,22 @@ static void integers_are_exact(void **state)
         bool is;
         int64_t value;
     } numbers[] = {
-        {"0", true, 0}, {"-0", true, 0}, {"17", true, 17}, {"-17", true, -17}, {"9007199254740992", true, (int64_t)1 << 53},
-        {"-9007199254740992", true, -((int64_t)1 << 53)}, {"9007199254740993", false, 0}, {"99999999999999999999999999", false, 0},
-        {"1.0", false, 0}, {"1e3", false, 0}, {"NaN", false, 0}, {"Infinity", false, 0}, {"-Infinity", false, 0}, {"\"1\"", false, 0},
-        {"null", false, 0}, {"[1]", false, 0},
+        {"0", true, 0},
+        {"-0", true, 0},
+        {"17", true, 17},
+        {"-17", true, -17},
+        {"9007199254740992", true, (int64_t)1 << 53},
+        {"-9007199254740992", true, -((int64_t)1 << 53)},
+        {"9007199254740993", false, 0},
+        {"99999999999999999999999999", false, 0},
+        {"1.0", false, 0},
+        {"1e3", false, 0},
+        {"NaN", false, 0},
+        {"Infinity", false, 0},
+        {"-Infinity", false, 0},
+        {"\"1\"", false, 0},
+        {"null", false, 0},
+        {"[1]", false, 0},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         int64_t value = 4711;
@@ -187,7 +202,8 @@ static size_t put_point(char *out, unsigned point)
     if (point < 0x80) return (size_t)sprintf(out, "%c", (int)point);
     if (point < 0x800) return (size_t)sprintf(out, "%c%c", (int)(0xc0 | point >> 6), (int)(0x80 | (point & 63)));
     if (point < 0x10000)
-        return (size_t)sprintf(out, "%c%c%c", (int)(0xe0 | point >> 12), (int)(0x80 | (point >> 6 & 63)), (int)(0x80 | (point & 63)));
+        return (size_t)sprintf(out, "%c%c%c", (int)(0xe0 | point >> 12), (int)(0x80 | (point >> 6 & 63)),
+                               (int)(0x80 | (point & 63)));
     return (size_t)sprintf(out, "%c%c%c%c", (int)(0xf0 | point >> 18), (int)(0x80 | (point >> 12 & 63)),
                            (int)(0x80 | (point >> 6 & 63)), (int)(0x80 | (point & 63)));
 }
@@ -213,11 +229,15 @@ static size_t random_character(uint64_t *seed, char *written, char bytes[8], siz
         if (test_below(seed, 2)) return put_point(written, point);
         return (size_t)sprintf(written, "\\u%04x\\u%04X", 0xd800 + ((point - 0x10000) >> 10), 0xdc00 + (point & 0x3ff));
     case 3: point = 0x80 + (unsigned)test_below(seed, 0x780); break;
-    case 4: point = test_below(seed, 2) ? 0x800 + (unsigned)test_below(seed, 0xd000) : 0xe000 + (unsigned)test_below(seed, 0x2000); break;
+    case 4:
+        point = test_below(seed, 2) ? 0x800 + (unsigned)test_below(seed, 0xd000)
+                                    : 0xe000 + (unsigned)test_below(seed, 0x2000);
+        break;
     default: point = (unsigned)test_below(seed, 0x80);
     }
     *size = put_point(bytes, point);
-    if (point < 0x20 || point == '"' || point == '\\' || test_below(seed, 4) == 0) return (size_t)sprintf(written, "\\u%04x", point);
+    if (point < 0x20 || point == '"' || point == '\\' || test_below(seed, 4) == 0)
+        return (size_t)sprintf(written, "\\u%04x", point);
     return put_point(written, point);
 }
 
@@ -298,7 +318,8 @@ static void make_string(struct made *m)
 
 static void make_value(struct made *m, int depth)
 {
-    static const char *const scalars[] = {"null", "true", "false", "0", "-0.25", "12e-3", "NaN", "-Infinity", "Infinity", "1.5E+300"};
+    static const char *const scalars[] = {"null",  "true", "false",     "0",        "-0.25",
+                                          "12e-3", "NaN",  "-Infinity", "Infinity", "1.5E+300"};
     size_t kind = test_below(m->seed, depth > 5 || m->size > 10000 ? 2 : 4);
     if (kind == 0) both(m, scalars[test_below(m->seed, 10)]);
     if (kind == 1) make_string(m);
@@ -322,7 +343,8 @@ static size_t walk(struct hm_json_text value, char *out)
     enum hm_json_text_kind kind = hm_json_text_kind(value);
     size_t size = 0;
     struct hm_json_text key;
-    if (kind != HM_JSON_OBJECT && kind != HM_JSON_ARRAY) return (size_t)sprintf(out, "%.*s", (int)(value.end - value.at), value.at);
+    if (kind != HM_JSON_OBJECT && kind != HM_JSON_ARRAY)
+        return (size_t)sprintf(out, "%.*s", (int)(value.end - value.at), value.at);
     out[size++] = kind == HM_JSON_OBJECT ? '{' : '[';
     for (struct hm_json_text v = hm_json_text_first(value, &key); v.at; v = hm_json_text_next(value, v, &key)) {
         assert_int_equal(key.at != NULL, kind == HM_JSON_OBJECT);
@@ -334,105 +356,7 @@ static size_t walk(struct hm_json_text value, char *out)
     return size;
 }
 
-// ---- A parser from the grammar ----
-
-static const char *grammar_value(const char *at, const char *end, int depth);
-
-static const char *blank(const char *at, const char *end)
-{
-    while (at < end && strchr(" \n\r\t", *at) && *at) at++;
-    return at;
-}
-
-static size_t in_range(const char *at, const char *end, size_t i, unsigned low, unsigned high)
-{
-    return (size_t)(end - at) > i && (unsigned char)at[i] >= low && (unsigned char)at[i] <= high;
-}
-
-// The ranges of RFC 3629, section 4.
-static const char *grammar_character(const char *at, const char *end)
-{
-    static const unsigned char form[][9] = {
-        {1, 0x20, 0x7f},
-        {2, 0xc2, 0xdf, 0x80, 0xbf},
-        {3, 0xe0, 0xe0, 0xa0, 0xbf, 0x80, 0xbf}, {3, 0xe1, 0xec, 0x80, 0xbf, 0x80, 0xbf}, {3, 0xed, 0xed, 0x80, 0x9f, 0x80, 0xbf},
-        {3, 0xee, 0xef, 0x80, 0xbf, 0x80, 0xbf},
-        {4, 0xf0, 0xf0, 0x90, 0xbf, 0x80, 0xbf, 0x80, 0xbf}, {4, 0xf1, 0xf3, 0x80, 0xbf, 0x80, 0xbf, 0x80, 0xbf},
-        {4, 0xf4, 0xf4, 0x80, 0x8f, 0x80, 0xbf, 0x80, 0xbf},
-    };
-    for (size_t f = 0; f < sizeof form / sizeof form[0]; f++) {
-        size_t i = 0;
-        while (i < form[f][0] && in_range(at, end, i, form[f][1 + 2 * i], form[f][2 + 2 * i])) i++;
-        if (i == form[f][0]) return at + i;
-    }
-    return NULL;
-}
-
-static const char *grammar_string(const char *at, const char *end)
-{
-    if (at >= end || *at++ != '"') return NULL;
-    while (at && at < end && *at != '"') {
-        if (*at != '\\') {
-            at = grammar_character(at, end);
-            continue;
-        }
-        at++;
-        if (at == end || !*at || !strchr("\"\\/bfnrtu", *at)) return NULL;
-        if (*at++ != 'u') continue;
-        for (int i = 0; i < 4; i++, at++)
-            if (at == end || !*at || !strchr("0123456789abcdefABCDEF", *at)) return NULL;
-    }
-    return at && at < end ? at + 1 : NULL;
-}
-
-static const char *grammar_digits(const char *at, const char *end)
-{
-    const char *start = at;
-    while (at && at < end && *at >= '0' && *at <= '9') at++;
-    return at == start ? NULL : at;
-}
-
-static const char *grammar_number(const char *at, const char *end)
-{
-    if (at < end && *at == '-') at++;
-    at = at < end && *at == '0' ? at + 1 : grammar_digits(at, end);
-    if (at && at < end && *at == '.') at = grammar_digits(at + 1, end);
-    if (at && at < end && (*at == 'e' || *at == 'E')) {
-        at++;
-        if (at < end && (*at == '+' || *at == '-')) at++;
-        at = grammar_digits(at, end);
-    }
-    return at;
-}
-
-static const char *grammar_list(const char *at, const char *end, int depth, char close)
-{
-    at = blank(at, end);
-    if (at < end && *at == close) return at + 1;
-    while (at) {
-        if (close == '}') {
-            at = grammar_string(blank(at, end), end);
-            if (!at || (at = blank(at, end)) == end || *at++ != ':') return NULL;
-        }
-        at = grammar_value(at, end, depth);
-        if (!at || (at = blank(at, end)) == end) return NULL;
-        if (*at == close) return at + 1;
-        if (*at++ != ',') return NULL;
-    }
-    return NULL;
-}
-
-static const char *grammar_value(const char *at, const char *end, int depth)
-{
-    static const char *const words[] = {"null", "true", "false", "NaN", "Infinity", "-Infinity"};
-    at = blank(at, end);
-    for (size_t i = 0; i < 6; i++)
-        if ((size_t)(end - at) >= strlen(words[i]) && memcmp(at, words[i], strlen(words[i])) == 0) return at + strlen(words[i]);
-    if (at == end) return NULL;
-    if (*at == '"') return grammar_string(at, end);
-    if (*at == '{' || *at == '[') return depth == 64 ? NULL : grammar_list(at + 1, end, depth + 1, *at == '{' ? '}' : ']');
-    return grammar_number(at, end);
-}
+// ---- And damaged ----
 
 static void documents_are_walked(void **state)
 {
@@ -456,7 +380,8 @@ static void documents_are_walked(void **state)
         walk(value, found);
         assert_string_equal(found, m.walk);
         // And damaged.
-        for (size_t changes = 1 + test_below(&seed, 2); changes-- > 0;) copy[test_below(&seed, m.size)] = letters[test_below(&seed, sizeof letters - 1)];
+        for (size_t changes = 1 + test_below(&seed, 2); changes-- > 0;)
+            copy[test_below(&seed, m.size)] = letters[test_below(&seed, sizeof letters - 1)];
         size_t size = test_below(&seed, 4) ? m.size : test_below(&seed, m.size + 1);
         char *damaged = exact_copy(copy, size);
         const char *end = grammar_value(damaged, damaged + size, 0);
@@ -477,9 +402,12 @@ static void documents_are_walked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_have_their_places),   cmocka_unit_test(nesting_is_bounded),
-        cmocka_unit_test(documents_may_follow_each_other), cmocka_unit_test(members_are_found),
-        cmocka_unit_test(integers_are_exact),         cmocka_unit_test(strings_are_decoded),
+        cmocka_unit_test(faults_have_their_places),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(documents_may_follow_each_other),
+        cmocka_unit_test(members_are_found),
+        cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(documents_are_walked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

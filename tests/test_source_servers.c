@@ -1,5 +1,5 @@
-// Readers of servers' answers (chat, completions, llama.cpp): samples with the text of all their events beside them, what real
-// servers wrote, and hostile variations.
+// Readers of servers' answers (chat, completions, llama.cpp): samples with the text of all their events beside them,
+// what real servers wrote, and hostile variations.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,18 +146,21 @@ static void options_reach_the_rows(void **state)
     (void)state;
     struct hm_source_options options = options_of(NULL);
     options.vocab = 20;
-    test_source_compare(FOLDER "llama.cpp-server/stream.sse", FOLDER "llama.cpp-server/stream.sse.vocab-20.txt", &options);
+    test_source_compare(FOLDER "llama.cpp-server/stream.sse", FOLDER "llama.cpp-server/stream.sse.vocab-20.txt",
+                        &options);
     options.vocab = 0;
     options.processed = true;
     options.prompt_tokens = false;
-    test_source_compare(FOLDER "openai-chat/findings.jsonl", FOLDER "openai-chat/findings.jsonl.processed.txt", &options);
+    test_source_compare(FOLDER "openai-chat/findings.jsonl", FOLDER "openai-chat/findings.jsonl.processed.txt",
+                        &options);
     test_source_compare(FOLDER "openai-chat/vllm.jsonl", FOLDER "openai-chat/vllm.jsonl.processed.txt", &options);
     options.format = "openai";
     struct hm_source_file *source;
     struct hm_error err;
     assert_int_equal(hm_source_open(FOLDER "openai-chat/good.json", &options, &source, &err), HM_USAGE);
-    assert_string_equal(err.message, "--format: expected one of openai-chat, openai-completions, vllm, llama.cpp-server, sglang, "
-                                     "llama.cpp-kld, rows, hallmark, found \"openai\"");
+    assert_string_equal(err.message,
+                        "--format: expected one of openai-chat, openai-completions, vllm, llama.cpp-server, sglang, "
+                        "llama.cpp-kld, rows, hallmark, found \"openai\"");
     assert_int_equal(hm_source_open(FOLDER "no such file", &options, &source, &err), HM_IO);
     assert_null(source);
 }
