@@ -33,6 +33,9 @@ def cases(options, prompts, few):
         ("kv32", [*plain, "-ctk", "f32", "-ctv", "f32", "-fa", "off"], 1,
          [("completion.jsonl", native, native_bodies(options, prompts))]),
     ]
+    # A fault on purpose: positions turned by another base than the model was trained with.
+    result.append(("rope", [*plain, "--rope-freq-base", "50000"], 1,
+                   [("completion.jsonl", native, native_bodies(options, prompts))]))
     for gguf in options.other_gguf:
         result.append((gguf.stem, ["-m", gguf, "-np", "1"], 1, [("completion.jsonl", native, native_bodies(options, prompts))]))
     speculative = [("completion.jsonl", native, native_bodies(options, prompts)),

@@ -25,6 +25,8 @@ PAIRS = [
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/kv32-completion.jsonl", "f16 and f32 cache"),
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/smollm2-bf16-completion.jsonl", "f32 and bf16 weights"),
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/smollm2-q8_0-completion.jsonl", "f32 and q8_0 weights"),
+    ("llama.cpp/plain-completion.jsonl", "llama.cpp/rope-completion.jsonl", "a wrong RoPE base"),
+    ("llama.cpp/plain-completion.jsonl", "llama.cpp/plain-completion-warm.jsonl", "temperature 0 and 0.8"),
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/draft-completion.jsonl", "speculation by a draft model"),
     ("llama.cpp/plain-completion.jsonl", "llama.cpp/ngram-completion.jsonl", "speculation by n-grams"),
     ("llama.cpp/smollm2-f32.kld", "llama.cpp/smollm2-bf16.kld", "base files, f32 and bf16 weights"),
