@@ -12,7 +12,7 @@ import json
 import subprocess
 from pathlib import Path
 
-RULES = ["greedy", "topm:4", "additive:1/10", "entropy:3/10,9/100", "nucleus:9/10"]
+RULES = ["greedy", "topm:4", "additive:1/10", "entropy:9/100,3/10", "nucleus:9/10"]
 COUNTS = ["prompts", "identical", "tie", "explained", "unexplained", "undecided", "outliers"]
 PAIRS = [
     ("transformers/f32-b1/all.safetensors", "transformers/f32-b8/all.safetensors", "f32, 1 and 8 prompts at once"),
