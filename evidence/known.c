@@ -36,7 +36,8 @@ bool hm_known_sentinel(const struct hm_evidence *evidence, size_t entry)
 static hm_status check(const struct hm_evidence *e, struct hm_error *err)
 {
     if (e->count == 0) return hm_fail(err, HM_RANGE, "row: expected entries, found none");
-    if (e->ranked > e->count) return hm_fail(err, HM_RANGE, "row: expected at most %zu ranked entries, found %zu", e->count, e->ranked);
+    if (e->ranked > e->count)
+        return hm_fail(err, HM_RANGE, "row: expected at most %zu ranked entries, found %zu", e->count, e->ranked);
     if (e->vocab > 0 && e->count > e->vocab)
         return hm_fail(err, HM_RANGE, "row: expected at most %zu entries, found %zu", e->vocab, e->count);
     bool some = false;
@@ -293,8 +294,8 @@ struct hm_ival hm_known_share(struct hm_ival a, struct hm_ival b)
 {
     struct hm_ival out = zero;
     if (a.lo > 0) out.lo = hm_ival_div(hm_ival_point(a.lo), hm_ival_add(hm_ival_point(a.lo), hm_ival_point(b.hi))).lo;
-    if (a.hi > 0) out.hi = b.lo == 0 ? 1 : hm_ival_div(hm_ival_point(a.hi), hm_ival_add(hm_ival_point(a.hi), hm_ival_point(b.lo))).hi;
-    if (a.hi == INFINITY) out.hi = 1;
+    if (a.hi == INFINITY || (a.hi > 0 && b.lo == 0)) out.hi = 1;
+    else if (a.hi > 0) out.hi = hm_ival_div(hm_ival_point(a.hi), hm_ival_add(hm_ival_point(a.hi), hm_ival_point(b.lo))).hi;
     return (struct hm_ival){fmax(out.lo, 0), fmin(out.hi, 1)};
 }
 
@@ -354,8 +355,10 @@ struct hm_ival hm_known_surprise(const struct hm_known *known, size_t entry)
     struct hm_ival others = hm_known_others(known, entry, &t), out = hm_ival_neg(t.log);
     if (!known->unit) out = hm_ival_add(out, hm_ival_log(known->total));
     if (t.log.hi == -INFINITY) return hm_ival_point(INFINITY);
-    if (t.weight.hi > 0) out.lo = fmax(out.lo, hm_ival_log1p(hm_ival_div(hm_ival_point(others.lo), hm_ival_point(t.weight.hi))).lo);
-    if (t.weight.lo > 0) out.hi = fmin(out.hi, hm_ival_log1p(hm_ival_div(hm_ival_point(others.hi), hm_ival_point(t.weight.lo))).hi);
+    struct hm_ival least = hm_ival_div(hm_ival_point(others.lo), hm_ival_point(t.weight.hi));
+    struct hm_ival most = hm_ival_div(hm_ival_point(others.hi), hm_ival_point(t.weight.lo));
+    if (t.weight.hi > 0) out.lo = fmax(out.lo, hm_ival_log1p(least).lo);
+    if (t.weight.lo > 0) out.hi = fmin(out.hi, hm_ival_log1p(most).hi);
     return (struct hm_ival){fmax(out.lo, 0), fmax(out.hi, 0)};
 }
 

@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 #include "bounds/ival_math.h"
+#include "evidence/match.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct hm_ival zero = {0, 0}, open_end = {0, INFINITY};
 
@@ -21,75 +21,24 @@ struct match {
     bool by_id;       // every entry of both has an id: what is not matched is not listed
 };
 
-struct key {
-    const struct hm_evidence_entry *entry;
-    size_t index;
-};
-
-static int by_id(const void *a, const void *b)
+static void pair_up(void *user, const struct hm_shared_token *token)
 {
-    int32_t x = ((const struct key *)a)->entry->id, y = ((const struct key *)b)->entry->id;
-    return (x > y) - (x < y);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    const struct hm_evidence_entry *x = ((const struct key *)a)->entry, *y = ((const struct key *)b)->entry;
-    size_t n = x->text_size < y->text_size ? x->text_size : y->text_size;
-    int order = n > 0 ? memcmp(x->text, y->text, n) : 0;
-    return order ? order : (x->text_size > y->text_size) - (x->text_size < y->text_size);
-}
-
-// The entries of one row that have an id (or else a text), sorted.
-static size_t collect(const struct hm_evidence *e, bool ids, struct key *out)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < e->count; i++)
-        if (ids ? e->entry[i].id >= 0 : e->entry[i].text != NULL) out[n++] = (struct key){&e->entry[i], i};
-    qsort(out, n, sizeof *out, ids ? by_id : by_text);
-    return n;
-}
-
-// A key that only one entry has: tokens that share a text cannot be told apart by it.
-static const struct key *find(const struct key *keys, size_t n, const struct key *wanted, int (*order)(const void *, const void *))
-{
-    const struct key *found = bsearch(wanted, keys, n, sizeof *keys, order);
-    if (!found || (found > keys && order(found - 1, found) == 0)) return NULL;
-    return found + 1 < keys + n && order(found, found + 1) == 0 ? NULL : found;
-}
-
-static void pair_up(const struct hm_evidence *p, const struct hm_evidence *q, bool ids, struct key *p_keys, struct key *q_keys,
-                    struct match *out)
-{
-    int (*order)(const void *, const void *) = ids ? by_id : by_text;
-    size_t ps = collect(p, ids, p_keys), qs = collect(q, ids, q_keys);
-    for (size_t i = 0; i < ps; i++) {
-        if (out->q_of[p_keys[i].index] != HM_UNSEEN || find(p_keys, ps, &p_keys[i], order) == NULL) continue;
-        const struct key *found = find(q_keys, qs, &p_keys[i], order);
-        if (!found || out->q_matched[found->index]) continue;
-        if (!ids && p_keys[i].entry->id >= 0 && found->entry->id >= 0) continue; // both have ids, and they differ
-        out->q_of[p_keys[i].index] = found->index;
-        out->q_matched[found->index] = true;
-    }
+    struct match *m = user;
+    if (m->q_of[token->a_entry] != HM_UNSEEN || m->q_matched[token->b_entry]) return; // by id, before texts were looked at
+    m->q_of[token->a_entry] = token->b_entry;
+    m->q_matched[token->b_entry] = true;
 }
 
 static bool match(const struct hm_evidence *p, const struct hm_evidence *q, struct match *out)
 {
     *out = (struct match){hm_calloc(p->count, sizeof *out->q_of), hm_calloc(q->count, sizeof *out->q_matched), true};
-    struct key *p_keys = hm_calloc(p->count, sizeof *p_keys), *q_keys = hm_calloc(q->count, sizeof *q_keys);
-    bool fits = out->q_of && out->q_matched && p_keys && q_keys;
-    if (fits) {
-        for (size_t i = 0; i < p->count; i++) {
-            out->q_of[i] = HM_UNSEEN;
-            out->by_id = out->by_id && p->entry[i].id >= 0;
-        }
-        for (size_t i = 0; i < q->count; i++) out->by_id = out->by_id && q->entry[i].id >= 0;
-        pair_up(p, q, true, p_keys, q_keys, out);
-        if (!out->by_id) pair_up(p, q, false, p_keys, q_keys, out);
+    if (!out->q_of || !out->q_matched) return false;
+    for (size_t i = 0; i < p->count; i++) {
+        out->q_of[i] = HM_UNSEEN;
+        out->by_id = out->by_id && p->entry[i].id >= 0;
     }
-    free(p_keys);
-    free(q_keys);
-    return fits;
+    for (size_t i = 0; i < q->count; i++) out->by_id = out->by_id && q->entry[i].id >= 0;
+    return hm_evidence_match(p, q, pair_up, out, NULL) == HM_OK;
 }
 
 // ---- Figures

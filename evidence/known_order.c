@@ -149,9 +149,10 @@ static struct hm_count_range unseen_before(const struct hm_known *known, size_t 
     if (known->each.value.lo > x->value.hi) return (struct hm_count_range){known->unseen, known->unseen};
     double most = floor(hm_ival_div(hm_ival_point(known->rest.hi), hm_ival_point(x->weight.lo)).hi);
     if (x->weight.lo > 0) out.most = hm_known_size(most, out.most);
-    double n = hm_known_number(known->positive), above = hm_ival_sub(hm_ival_point(known->each.weight.hi), hm_ival_point(x->weight.hi)).hi;
+    struct hm_ival most_x = hm_ival_point(x->weight.hi);
+    double n = hm_known_number(known->positive), above = hm_ival_sub(hm_ival_point(known->each.weight.hi), most_x).hi;
     if (n == INFINITY || !(above > 0) || above == INFINITY) return out;
-    struct hm_ival more = hm_ival_sub(hm_ival_point(known->rest.lo), hm_ival_mul(hm_ival_point(n), hm_ival_point(x->weight.hi)));
+    struct hm_ival more = hm_ival_sub(hm_ival_point(known->rest.lo), hm_ival_mul(hm_ival_point(n), most_x));
     double least = more.lo > 0 ? ceil(hm_ival_div(more, hm_ival_point(above)).lo) : 0;
     out.least = hm_known_size(least, out.most);
     return out;

@@ -40,7 +40,8 @@ static struct hm_ival multiplicative(const struct hm_known *known, const struct 
     struct hm_ival other = hm_known_ranked_but(known, entry, x, 0), reach = zero;
     if (x->value.hi == -INFINITY) return hm_ival_point(INFINITY);
     if (mpq_cmp_ui(rule->a.value, 1, 1) != 0)
-        reach = hm_ival_mul(hm_ival_rational(known->temperature.value), hm_ival_neg(hm_ival_log(hm_ival_rational(rule->a.value))));
+        reach = hm_ival_mul(hm_ival_rational(known->temperature.value),
+                            hm_ival_neg(hm_ival_log(hm_ival_rational(rule->a.value))));
     if (accepted) return half(hm_ival_add(difference(x->value, other), reach));
     return half(hm_ival_sub(difference(other, x->value), reach));
 }
@@ -125,7 +126,8 @@ static struct hm_ival both(const struct hm_known *known, const struct hm_rule *r
 static double turns_at(const struct hm_known *known, mpq_srcptr limit, double above, double below, bool accepted)
 {
     struct hm_ival p = hm_ival_rational(limit), q = hm_ival_sub(hm_ival_point(1), p);
-    struct hm_ival up = hm_ival_mul(hm_ival_point(above), accepted ? p : q), down = hm_ival_mul(hm_ival_point(below), accepted ? q : p);
+    struct hm_ival up = hm_ival_mul(hm_ival_point(above), accepted ? p : q);
+    struct hm_ival down = hm_ival_mul(hm_ival_point(below), accepted ? q : p);
     if (!(up.lo > 0)) return 0;
     return down.hi == 0 ? INFINITY : scaled_log(known, up, down).lo;
 }

@@ -69,6 +69,7 @@ static bool has_name(const struct hm_evidence_entry *e)
 }
 
 struct merge {
+    const struct hm_evidence *rows[2];
     entry_pointer *a, *b; // [a_count], [b_count], sorted
     size_t a_count, b_count;
     int (*order)(const void *, const void *);
@@ -103,7 +104,8 @@ static void merge(const struct merge *m, bool texts)
         const struct hm_evidence_entry *a = m->a[i], *b = m->b[j];
         bool by_their_ids = a->id >= 0 && b->id >= 0; // texts of tokens with ids were matched by them
         if (order == 0 && left == 1 && right == 1 && (!texts || !by_their_ids)) {
-            struct hm_shared_token token = {a->value, b->value, a->id >= 0 ? a->id : b->id};
+            struct hm_shared_token token = {a->value, b->value, a->id >= 0 ? a->id : b->id,
+                                            (size_t)(a - m->rows[0]->entry), (size_t)(b - m->rows[1]->entry)};
             m->visit(m->user, &token);
         }
         if (order <= 0) i += left;
@@ -123,7 +125,7 @@ static hm_status match_lists(const struct hm_evidence *a, const struct hm_eviden
     hm_status rc = HM_OK;
     if (!many_a || !many_b) rc = hm_fail(err, HM_MEMORY, "out of memory for lists of %zu and %zu tokens", a->count, b->count);
     for (int texts = 0; texts < 2 && !rc; texts++) {
-        struct merge m = {.a = many_a, .b = many_b, .order = texts ? by_text : by_id, .visit = visit, .user = user};
+        struct merge m = {{a, b}, many_a, many_b, 0, 0, texts ? by_text : by_id, visit, user};
         m.a_count = choose(a, texts ? has_name : has_id, m.order, m.a);
         m.b_count = choose(b, texts ? has_name : has_id, m.order, m.b);
         merge(&m, texts);
@@ -150,7 +152,9 @@ hm_status hm_evidence_match(const struct hm_evidence *a, const struct hm_evidenc
         const struct hm_evidence_entry *e = &list->entry[i];
         if (e->id < 0 || (size_t)e->id >= full->vocab) continue;
         struct hm_ival value = point(full->logits[e->id]);
-        visit(user, &(struct hm_shared_token){a->logits ? value : e->value, a->logits ? e->value : value, e->id});
+        size_t id = (size_t)e->id;
+        visit(user, &(struct hm_shared_token){a->logits ? value : e->value, a->logits ? e->value : value, e->id,
+                                              a->logits ? id : i, a->logits ? i : id});
     }
     return HM_OK;
 }

@@ -25,6 +25,7 @@ size_t hm_evidence_find(const struct hm_evidence *row, const struct hm_token_nam
 struct hm_shared_token {
     struct hm_ival a, b;
     int32_t id; // -1: matched by text, and neither side has an id
+    size_t a_entry, b_entry; // of lists; a full row's is the id
 };
 hm_status hm_evidence_match(const struct hm_evidence *a, const struct hm_evidence *b,
                             void (*visit)(void *user, const struct hm_shared_token *token), void *user,

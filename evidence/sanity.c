@@ -41,8 +41,10 @@ static void check_floats(const struct hm_evidence *e, struct report *r)
         finite += isfinite(x) != 0;
         equal = equal && x == e->logits[0];
     }
-    if (bad != HM_UNSEEN) tell(r, HM_FINDING_NOT_A_NUMBER, "logit %zu: expected a number or -inf, found %g", bad, (double)e->logits[bad]);
-    else if (finite == 0) tell(r, HM_FINDING_EMPTY_ROW, "expected a finite logit, found none in %zu", e->vocab);
+    if (bad != HM_UNSEEN)
+        tell(r, HM_FINDING_NOT_A_NUMBER, "logit %zu: expected a number or -inf, found %g", bad, (double)e->logits[bad]);
+    else if (finite == 0)
+        tell(r, HM_FINDING_EMPTY_ROW, "expected a finite logit, found none in %zu", e->vocab);
     r->usable = r->count == 0;
     if (r->usable && equal && e->vocab > 1)
         tell(r, HM_FINDING_PADDING, "expected different logits, found %zu times %.9g", e->vocab, (double)e->logits[0]);
@@ -71,7 +73,8 @@ static bool check_numbers(const struct hm_evidence *e, struct report *r)
 
 static int by_key(const void *a, const void *b)
 {
-    const struct hm_evidence_entry *x = *(const struct hm_evidence_entry *const *)a, *y = *(const struct hm_evidence_entry *const *)b;
+    const struct hm_evidence_entry *x = *(const struct hm_evidence_entry *const *)a;
+    const struct hm_evidence_entry *y = *(const struct hm_evidence_entry *const *)b;
     if (x->id != y->id) return (x->id > y->id) - (x->id < y->id);
     if (x->id >= 0) return 0;
     if (!x->text || !y->text) return (x->text > y->text) - (x->text < y->text); // nothing is known of them: different
@@ -124,7 +127,8 @@ static void check_mass(const struct hm_evidence *e, struct report *r)
     }
     double most = hm_ival_add(hm_ival_point(mass.seen.hi), hm_ival_point(mass.unseen)).hi;
     if (mass.seen.lo > 1) tell(r, HM_FINDING_MASS, "expected at most 1, found at least %.9g", mass.seen.lo);
-    else if (most < 1) tell(r, HM_FINDING_TOO_LITTLE_MASS, "expected 1, found at most %.9g, and %.9g for unseen tokens", mass.seen.hi, mass.unseen);
+    else if (most < 1)
+        tell(r, HM_FINDING_TOO_LITTLE_MASS, "expected 1, found at most %.9g, and %.9g for unseen tokens", mass.seen.hi, mass.unseen);
     else return;
     r->usable = false;
 }
@@ -148,14 +152,18 @@ static void check_values(const struct hm_evidence *e, struct report *r)
         before = i;
     }
     if (positive != HM_UNSEEN) {
-        tell(r, HM_FINDING_POSITIVE, "entry %zu: expected a log-probability, found at least %.9g", positive, e->entry[positive].value.lo);
+        tell(r, HM_FINDING_POSITIVE, "entry %zu: expected a log-probability, found at least %.9g", positive,
+             e->entry[positive].value.lo);
         r->usable = false;
     }
-    if (sentinel != HM_UNSEEN && !only_argmax(e)) tell(r, HM_FINDING_SENTINEL, "entry %zu: expected a log-probability, found -9999", sentinel);
+    if (sentinel != HM_UNSEEN && !only_argmax(e))
+        tell(r, HM_FINDING_SENTINEL, "entry %zu: expected a log-probability, found -9999", sentinel);
     if (unsorted != HM_UNSEEN)
         tell(r, HM_FINDING_UNSORTED, "entry %zu: expected at most the one before it, found at least %.9g", unsorted,
              e->entry[unsorted].value.lo);
-    if (equal) tell(r, HM_FINDING_PADDING, "expected different values, found %zu times [%.9g, %.9g]", e->count, e->entry[0].value.lo, e->entry[0].value.hi);
+    if (equal)
+        tell(r, HM_FINDING_PADDING, "expected different values, found %zu times [%.9g, %.9g]", e->count, e->entry[0].value.lo,
+             e->entry[0].value.hi);
 }
 
 static void check_tokens(const struct hm_evidence *e, struct report *r)
@@ -166,7 +174,8 @@ static void check_tokens(const struct hm_evidence *e, struct report *r)
         tell(r, HM_FINDING_ID_RANGE, "entry %zu: expected an id below %zu, found %ld", i, e->vocab, (long)id);
         break;
     }
-    if (e->emitted >= e->count) tell(r, HM_FINDING_TOKEN_ABSENT, "expected the emitted token among %zu entries, found it in none", e->count);
+    if (e->emitted >= e->count)
+        tell(r, HM_FINDING_TOKEN_ABSENT, "expected the emitted token among %zu entries, found it in none", e->count);
 }
 
 size_t hm_sanity_check(const struct hm_evidence *evidence, struct hm_finding *out, bool *usable)
@@ -178,7 +187,8 @@ size_t hm_sanity_check(const struct hm_evidence *evidence, struct hm_finding *ou
         r.usable = false;
     } else {
         if (only_argmax(evidence)) {
-            tell(&r, HM_FINDING_ALL_ZERO, "expected log-probabilities, found 0 for one token and -9999 for %zu", evidence->count - 1);
+            tell(&r, HM_FINDING_ALL_ZERO, "expected log-probabilities, found 0 for one token and -9999 for %zu",
+                 evidence->count - 1);
             r.usable = false;
         } else {
             check_mass(evidence, &r);

@@ -93,15 +93,15 @@ static void check_rule(const struct scene *s, size_t which, const int32_t *token
                      (int)claim.accepts);
         struct hm_ival radius = hm_known_radius(s->known, &rule, entry);
         if (found == HM_UNDECIDED) assert_true(radius.lo == 0 && radius.hi == INFINITY);
-        if (claim.has_radius && radius.lo > claim.radius.hi) fail_msg("%s: radius at least %.17g instead of at most %.17g", known_rules[which], radius.lo, claim.radius.hi);
-        if (claim.has_radius && radius.hi < claim.radius.lo) fail_msg("%s: radius at most %.17g instead of at least %.17g", known_rules[which], radius.hi, claim.radius.lo);
+        if (claim.has_radius) assert_meets(known_rules[which], radius, claim.radius);
     }
     for (size_t m = 1; m <= 4; m += 3) {
         struct hm_claim_query query = {.rule = &rule, .target = s->row, .token = -1, .m = m};
         assert_int_equal(hm_claim_make(&query, &claim, NULL), HM_OK);
         struct hm_count_range k = hm_known_count(s->known, &rule);
         if (!claim.counted) continue;
-        if (claim.k < k.least || claim.k > k.most) fail_msg("%s: %zu not in [%zu, %zu]", known_rules[which], claim.k, k.least, k.most);
+        if (claim.k < k.least || claim.k > k.most)
+            fail_msg("%s: %zu not in [%zu, %zu]", known_rules[which], claim.k, k.least, k.most);
         struct hm_known_level level = hm_known_level(s->known, &rule, m);
         assert_meets(known_rules[which], level.klf, claim.level.klf);
         assert_meets(known_rules[which], level.klr, claim.level.klr);
@@ -242,7 +242,8 @@ static void two_rows_behind_one_list(void **state)
         scene_list(&b, SCENE_PRINTED, k, digits, -1);
         bool same = true; // the same tokens, and the same digits
         for (size_t j = 0; j < k; j++)
-            same = same && a.entry[j].id == b.entry[j].id && a.entry[j].value.lo == b.entry[j].value.lo && a.entry[j].id < (int32_t)k;
+            same = same && a.entry[j].id == b.entry[j].id && a.entry[j].value.lo == b.entry[j].value.lo &&
+                   a.entry[j].id < (int32_t)k;
         if (same) {
             check_scene(&a, &r);
             check_scene(&b, &r);
