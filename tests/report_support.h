@@ -18,6 +18,15 @@
 
 #include <cmocka.h>
 
+// Sanitizers keep what was freed, so that memory tells nothing there.
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
 static char scratch[] = "/tmp/hallmark-report-XXXXXX";
 
 static inline int make_scratch(void **state)
