@@ -62,7 +62,7 @@ static void put_place(struct hm_output *o, const struct hm_findings *f, size_t f
 
 static void put_side(struct hm_output *o, const struct hm_fork_side_shown *s)
 {
-    hm_put(o, "<td class=\"left\">emits ");
+    hm_put(o, "<td class=\"left brief\">emits ");
     put_token(o, s->token, s->token_text);
     hm_put(o, "<br><span class=\"soft\">top 2: </span>");
     put_token(o, s->first, s->first_text);
