@@ -14,6 +14,10 @@ def find_chromium():
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+class NotStarted(Exception):
+    """The program is there, but does not run here."""
+
+
 class Browser:
     """Chromium over --remote-debugging-pipe: JSON messages that end in a zero byte, on descriptors 3 and 4."""
 
@@ -29,7 +33,7 @@ class Browser:
             os.dup2(b, 4)
 
         self.process = subprocess.Popen(
-            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
              "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=descriptors)
         os.close(read_there)
@@ -87,11 +91,14 @@ def complaints(events):
 
 @contextlib.contextmanager
 def open_page(program):
-    """A browser with one empty page, whose profile goes when it is left."""
+    """A browser with one empty page, whose profile goes when it is left. NotStarted when it ends before there is one."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(program, profile)
         try:
-            target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+            try:
+                target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+            except (RuntimeError, OSError) as error:
+                raise NotStarted(f"{program} does not start: {error}") from error
             browser.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Log"):
                 browser.call(f"{domain}.enable")
