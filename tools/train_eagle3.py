@@ -109,8 +109,8 @@ def new_drafter(target, to_target):
     """Starts from the target's own parts: its last layer, final norm and head rows, the last tap as the feature."""
     c = target.config
     torch.manual_seed(1)
-    drafter = Drafter({"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1, "hidden_act": "silu",
-                       "draft_vocab_size": len(to_target), "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    drafter = Drafter({"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "num_hidden_layers": 1,
+                       "hidden_act": "silu", "draft_vocab_size": len(to_target), "tie_word_embeddings": False, "torch_dtype": "bfloat16",
                        **{k: c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "vocab_size",
                                             "num_key_value_heads", "head_dim", "rms_norm_eps", "rope_theta",
                                             "max_position_embeddings")}})
