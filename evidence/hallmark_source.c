@@ -131,6 +131,12 @@ static hm_status use_top(struct hallmark *h, const struct hm_record_step *step, 
         h->entry[i] = (struct hm_evidence_entry){.id = (int32_t)step->top[i].id,
                                                  .value = difference ? subtract(logit, step->lse) : point};
         if (row->emitted == HM_UNSEEN && step->top[i].id == step->token) row->emitted = i;
+        if (h->entry[i].value.hi < INFINITY) continue;
+        h->token.has_row = false;
+        h->token.missing = HM_MISSING_LOGPROBS;
+        hm_finding_set(add_finding(h), HM_FINDING_NOT_A_NUMBER, h->token.sequence, h->token.t, h->where,
+                       "expected an lse near the logits, found %g for a logit of %g", step->lse.lo, logit);
+        break;
     }
     return HM_OK;
 }

@@ -214,6 +214,13 @@ static void faulty_logs_are_told(void **state)
     save("log.jsonl", text, size);
     compare("infinite-lse");
     free(text);
+
+    text = load(LOGS "greedy.jsonl", &size);
+    replace(&text, &size, "greedy-target-%05d", "gone-target-%05d");
+    replace_lse(&text, &size, "[\"-0x1.fffffffffffffp+1023\",\"-0x1p+1023\"]");
+    save("log.jsonl", text, size);
+    compare("huge-lse");
+    free(text);
 }
 
 // What is known from the leading entries holds the row that was kept.
