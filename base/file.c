@@ -46,6 +46,13 @@ void hm_map_close(struct hm_map *map)
     *map = (struct hm_map){0};
 }
 
+void hm_map_release(const void *begin, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)begin + page - 1) / page * page;
+    uintptr_t last = ((uintptr_t)begin + size) / page * page;
+    if (last > first) madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
 static hm_status read_all(int fd, const char *path, char *text, size_t size, struct hm_error *err)
 {
     for (size_t done = 0; done < size;) {

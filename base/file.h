@@ -22,6 +22,10 @@ struct hm_map {
 hm_status hm_map_open(const char *path, struct hm_map *out, struct hm_error *err);
 void hm_map_close(struct hm_map *map);
 
+// Bytes from `begin` on, of a map, will hardly be looked at again: they stop counting as this process's memory. They may be
+// read all the same, from the file.
+void hm_map_release(const void *begin, size_t size);
+
 // Reads a regular file of at most `limit` bytes into memory, with a terminating zero byte that is not counted in
 // *size. The caller frees *text. HM_IO when it cannot be read, HM_RANGE when it is larger than the limit.
 hm_status hm_file_read(const char *path, size_t limit, char **text, size_t *size, struct hm_error *err);

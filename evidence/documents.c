@@ -156,7 +156,12 @@ static hm_status next_data(struct hm_documents *d, struct hm_document *out, stru
 
 hm_status hm_documents_next(struct hm_documents *d, struct hm_document *out, struct hm_error *err)
 {
+    enum { RELEASED_AT_ONCE = 16 << 20 };
     *out = (struct hm_document){0};
+    if (d->at - d->released >= RELEASED_AT_ONCE) { // a long file does not fill the memory
+        hm_map_release(d->text + d->released, d->at - d->released);
+        d->released = d->at;
+    }
     return d->streamed ? next_data(d, out, err) : next_document(d, out, err);
 }
 

@@ -18,6 +18,7 @@ struct hm_document {
 struct hm_documents {
     const char *path, *text; // borrowed
     size_t size, at;
+    size_t released;         // bytes before it were given back
     size_t line, counted;    // the line of byte `counted`
     bool streamed;           // server-sent events
     bool in_array, comma;    // inside an array of documents; an element came before
