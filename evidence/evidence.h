@@ -42,6 +42,8 @@ struct hm_evidence {
                            // is above any of them. The others are tokens listed besides (the emitted one)
     size_t emitted;        // the emitted token's entry; HM_UNSEEN: not listed
     size_t vocab;          // tokens in all, those without probability included; 0: unknown
+    double shift;          // log-probabilities may all be off by one and the same number of at most this size, in nats: what
+                           // an inexact sum over the vocabulary does to them (docs/evidence.md "The engine's own rounding")
     size_t support;        // of processed rows: how many tokens may have a probability (top-k); 0: not told
     bool processed;        // after temperature, penalties, top-k or top-p: then -inf is a filtered token
     const float *logits;   // a full row of floats [vocab]: entry is NULL, count and ranked are 0, emitted is a token id

@@ -45,7 +45,7 @@ static hm_status check(const struct hm_evidence *e, struct hm_error *err)
         const struct hm_ival v = e->entry[i].value;
         if (!(v.lo <= v.hi) || v.hi == INFINITY)
             return hm_fail(err, HM_RANGE, "entry %zu: expected a number or -inf, found [%g, %g]", i, v.lo, v.hi);
-        if (e->unit == HM_UNIT_LOG_PROBABILITY && v.lo > 0)
+        if (e->unit == HM_UNIT_LOG_PROBABILITY && v.lo > e->shift)
             return hm_fail(err, HM_RANGE, "entry %zu: expected a log-probability, found at least %.17g", i, v.lo);
         some = some || v.hi > -INFINITY;
     }
@@ -57,14 +57,15 @@ static void place(struct hm_known *known)
 {
     const struct hm_evidence *e = known->evidence;
     bool probabilities = e->unit == HM_UNIT_LOG_PROBABILITY;
-    double cap = probabilities ? 0 : INFINITY;
+    double cap = probabilities ? e->shift : INFINITY;
     size_t sure = 0;
+    known->whole = e->shift > 0 ? hm_ival_exp((struct hm_ival){-e->shift, e->shift}) : one;
     for (size_t i = 0; i < e->ranked; i++)
         if (!hm_known_sentinel(e, i) && e->entry[i].value.hi < cap) cap = e->entry[i].value.hi;
     for (size_t i = 0; i < e->count; i++) {
         struct hm_ival v = e->entry[i].value;
         if (hm_known_sentinel(e, i)) v = (struct hm_ival){-INFINITY, cap};
-        if (probabilities && v.hi > 0) v.hi = fmax(v.lo, 0); // above 0 for sure is a finding, not a row that opens
+        if (probabilities && v.hi > e->shift) v.hi = fmax(v.lo, e->shift); // above 0 for sure is a finding, not a row that opens
         known->token[i].value = v;
         sure += v.lo > -INFINITY;
     }
@@ -112,6 +113,7 @@ static struct hm_ival without(const struct hm_known *known, const struct sums *s
 // width exceeds what the sum of the upper ends, or of the lower, leaves to 1.
 static void narrow(struct hm_known *known, double unseen_most)
 {
+    if (known->whole.lo != 1 || known->whole.hi != 1) return; // no exact sum to narrow by
     struct sums sums = add_up(known);
     double slack = fmin(sums.all.hi + unseen_most - 1, 1 - sums.all.lo) * (1 - 0x1p-20);
     for (size_t i = 0; i < known->count; i++) {
@@ -139,7 +141,7 @@ static struct hm_known_mass mass_of(struct hm_known *known)
 {
     for (size_t i = 0; i < known->count; i++) known->token[i].weight = hm_ival_exp(known->token[i].value);
     double each = hm_ival_exp(hm_ival_point(known->each.value.hi)).hi;
-    return (struct hm_known_mass){add_up(known).all, at_most(known, each)};
+    return (struct hm_known_mass){add_up(known).all, known->whole, at_most(known, each)};
 }
 
 bool hm_known_mass(const struct hm_evidence *evidence, struct hm_known_mass *out)
@@ -157,12 +159,13 @@ bool hm_known_mass(const struct hm_evidence *evidence, struct hm_known_mass *out
 static hm_status balance(struct hm_known *known, struct hm_ival *r, struct hm_error *err)
 {
     struct hm_known_mass mass = mass_of(known);
-    if (mass.seen.lo > 1) return hm_fail(err, HM_RANGE, "row: expected a mass of at most 1, found at least %.17g", mass.seen.lo);
-    if (hm_ival_add(hm_ival_point(mass.seen.hi), hm_ival_point(mass.unseen)).hi < 1)
-        return hm_fail(err, HM_RANGE, "row: expected a mass of 1, found at most %.17g, and %.17g for unseen tokens", mass.seen.hi,
-                       mass.unseen);
+    if (mass.seen.lo > mass.whole.hi)
+        return hm_fail(err, HM_RANGE, "row: expected a mass of at most %.9g, found at least %.17g", mass.whole.hi, mass.seen.lo);
+    if (hm_ival_add(hm_ival_point(mass.seen.hi), hm_ival_point(mass.unseen)).hi < mass.whole.lo)
+        return hm_fail(err, HM_RANGE, "row: expected a mass of %.9g, found at most %.17g, and %.17g for unseen tokens",
+                       mass.whole.lo, mass.seen.hi, mass.unseen);
     narrow(known, mass.unseen);
-    *r = hm_ival_sub(one, add_up(known).all);
+    *r = hm_ival_sub(known->whole, add_up(known).all);
     *r = (struct hm_ival){fmax(r->lo, 0), fmax(fmin(r->hi, mass.unseen), 0)};
     if (r->lo > r->hi) r->lo = r->hi; // the two differ by rounding only
     if (known->positive == 0) return HM_OK;
@@ -197,6 +200,19 @@ static void weigh(struct hm_known *known, struct hm_known_token *t)
     t->weight = hm_ival_exp(t->log);
 }
 
+// Log-probabilities at T = 1, whose sum is known up to a shift of the row?
+static bool at_one(const struct hm_known *known)
+{
+    return known->evidence->unit == HM_UNIT_LOG_PROBABILITY && mpq_cmp_ui(known->temperature.value, 1, 1) == 0 && !known->unit;
+}
+
+static void bound_total(struct hm_known *known)
+{
+    struct hm_ival whole = hm_ival_mul(known->whole, hm_ival_exp(hm_ival_point(-known->reference)));
+    double lo = fmax(known->total.lo, whole.lo), hi = fmin(known->total.hi, whole.hi);
+    if (lo <= hi) known->total = (struct hm_ival){lo, hi}; // else they differ by rounding only
+}
+
 // Weights at the temperature and their sums.
 static void weigh_all(struct hm_known *known, struct hm_ival r)
 {
@@ -211,9 +227,11 @@ static void weigh_all(struct hm_known *known, struct hm_ival r)
     known->others = sums.but_first;
     if (known->positive == 0) known->rest = zero;
     else if (known->unit) known->rest = r;
+    else if (at_one(known)) known->rest = hm_ival_mul(r, hm_ival_exp(hm_ival_point(-known->reference)));
     else if (known->evidence->unit == HM_UNIT_LOG_PROBABILITY) known->rest = hm_tail_power(known, r, cap);
     else known->rest = (struct hm_ival){0, at_most(known, known->each.weight.hi)};
     known->total = known->unit ? one : hm_ival_add(sums.all, known->rest);
+    if (at_one(known)) bound_total(known);
     known->moment = hm_tail_moment(known);
     for (size_t i = 0; i < known->count; i++) known->moment = hm_ival_add(known->moment, hm_tail_term(&known->token[i]));
 }
@@ -248,7 +266,8 @@ hm_status hm_known_open(const struct hm_evidence *evidence, const struct hm_rati
     } else if ((status = check(evidence, err)) == HM_OK) {
         known->count = evidence->count;
         known->inverse = hm_ival_div(one, hm_ival_rational(temperature->value));
-        known->unit = evidence->unit == HM_UNIT_LOG_PROBABILITY && mpq_cmp_ui(temperature->value, 1, 1) == 0;
+        known->unit = evidence->unit == HM_UNIT_LOG_PROBABILITY && mpq_cmp_ui(temperature->value, 1, 1) == 0 &&
+                      evidence->shift == 0;
         known->token = hm_calloc(known->count, sizeof *known->token);
         known->high = hm_calloc(known->count, sizeof *known->high);
         known->low = hm_calloc(known->count, sizeof *known->low);

@@ -29,6 +29,7 @@ struct hm_known {
     struct hm_ival inverse;       // 1/T
     double reference;             // the value that weighs 1
     bool unit;                    // log-probabilities at T = 1: weights are probabilities, and reference is 0
+    struct hm_ival whole;         // of log-probabilities: what e^value of all tokens sum to, 1 without a shift
     size_t unseen;                // how many tokens are not listed; SIZE_MAX: unknown
     size_t positive;              // at most so many of them have a probability; SIZE_MAX: nothing bounds it
     struct hm_known_token each;   // bounds of every unseen one that may have a probability
@@ -51,7 +52,7 @@ enum { HM_KNOWN_MOST_M = 1 << 20 }; // proposals; more are not looked at where t
 
 // Log-probabilities at T = 1: the mass of the listed, and the most that the unseen may have. Nothing is narrowed yet.
 struct hm_known_mass {
-    struct hm_ival seen;
+    struct hm_ival seen, whole;
     double unseen;
 };
 bool hm_known_mass(const struct hm_evidence *evidence, struct hm_known_mass *out); // false: memory is short

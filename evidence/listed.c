@@ -19,6 +19,14 @@ static struct hm_json_text either(struct hm_json_text a, struct hm_json_text b)
     return a.at ? a : b;
 }
 
+// llama.cpp adds up the vocabulary's weights one after the other in float32: the sum, and with it every probability of the
+// row, is off by a factor of at most 1 + V 2^-24 or so. V is not in its logs.
+static double sequential_sum(size_t vocab)
+{
+    enum { LARGEST_KNOWN = 1 << 18 };
+    return (double)(vocab ? vocab : LARGEST_KNOWN) * 0x1.08p-24;
+}
+
 // An entry of a list: a token with its number.
 static hm_status add_entry(struct hm_entries *e, struct hm_json_text entry, struct hm_error *err)
 {
@@ -61,6 +69,7 @@ hm_status hm_responses_listed_token(struct hm_responses *r, struct hm_json_text 
     bool ranked = m[ID].at || m[PROBS].at;
     r->events.token = (struct hm_source_token){0};
     rc = hm_entries_finish(e, ranked ? HM_ORDER_TOP : HM_ORDER_CHAT, hm_responses_track(r), &r->events, err);
+    if (ranked && e->options->allowance > 0) r->events.token.row.shift = sequential_sum(e->options->vocab);
     // Probabilities are of what the samplers left, and so are the older lists.
     if (probability || m[TOP_PROBS].at || m[PROBS].at) r->events.token.row.processed = true;
     return rc;

@@ -126,9 +126,11 @@ static void check_mass(const struct hm_evidence *e, struct report *r)
         return;
     }
     double most = hm_ival_add(hm_ival_point(mass.seen.hi), hm_ival_point(mass.unseen)).hi;
-    if (mass.seen.lo > 1) tell(r, HM_FINDING_MASS, "expected at most 1, found at least %.9g", mass.seen.lo);
-    else if (most < 1)
-        tell(r, HM_FINDING_TOO_LITTLE_MASS, "expected 1, found at most %.9g, and %.9g for unseen tokens", mass.seen.hi, mass.unseen);
+    if (mass.seen.lo > mass.whole.hi)
+        tell(r, HM_FINDING_MASS, "expected at most %.9g, found at least %.9g", mass.whole.hi, mass.seen.lo);
+    else if (most < mass.whole.lo)
+        tell(r, HM_FINDING_TOO_LITTLE_MASS, "expected %.9g, found at most %.9g, and %.9g for unseen tokens",
+             mass.whole.lo, mass.seen.hi, mass.unseen);
     else return;
     r->usable = false;
 }
@@ -146,7 +148,7 @@ static void check_values(const struct hm_evidence *e, struct report *r)
             if (sentinel == HM_UNSEEN) sentinel = i;
             continue;
         }
-        if (probabilities && v.lo > 0 && positive == HM_UNSEEN) positive = i;
+        if (probabilities && v.lo > e->shift && positive == HM_UNSEEN) positive = i;
         if (i >= e->ranked) continue;
         if (before != HM_UNSEEN && v.lo > e->entry[before].value.hi && unsorted == HM_UNSEEN) unsorted = i;
         before = i;

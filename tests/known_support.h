@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum scene_unit { SCENE_PRINTED, SCENE_LOGITS, SCENE_PRINTED_UNKNOWN_VOCAB, SCENE_UNITS };
+enum scene_unit { SCENE_PRINTED, SCENE_LOGITS, SCENE_PRINTED_UNKNOWN_VOCAB, SCENE_SHIFTED, SCENE_UNITS };
 
 struct scene {
     float *logits;             // [vocab]
@@ -76,8 +76,10 @@ static inline struct hm_ival printed(float l, mpfr_srcptr lse, int digits)
 static inline void scene_list(struct scene *s, enum scene_unit unit, size_t k, int digits, int32_t extra)
 {
     mpfr_t lse;
+    double shift = unit == SCENE_SHIFTED ? ldexp(1, -2 - (int)(k % 12)) : 0;
     mpfr_init2(lse, 160);
     if (unit != SCENE_LOGITS) exact_lse(s->logits, s->vocab, lse);
+    if (unit == SCENE_SHIFTED) mpfr_add_d(lse, lse, digits % 2 ? shift : -shift, MPFR_RNDN); // as far as it may be
     s->entry = calloc(k + 1, sizeof *s->entry);
     for (size_t i = 0; i < k; i++) s->entry[i].id = hm_row_token(s->plain, i);
     size_t count = k;
@@ -88,7 +90,7 @@ static inline void scene_list(struct scene *s, enum scene_unit unit, size_t k, i
     }
     mpfr_clear(lse);
     s->evidence = (struct hm_evidence){.unit = unit == SCENE_LOGITS ? HM_UNIT_LOGIT : HM_UNIT_LOG_PROBABILITY, .entry = s->entry,
-                                       .count = count, .ranked = k, .emitted = 0,
+                                       .count = count, .ranked = k, .emitted = 0, .shift = shift,
                                        .vocab = unit == SCENE_PRINTED_UNKNOWN_VOCAB ? 0 : s->vocab};
     s->known = open_known(&s->evidence, s->temperature);
 }
