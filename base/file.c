@@ -17,8 +17,9 @@ static hm_status open_regular(const char *path, int *fd, size_t *size, struct hm
     if (*fd < 0) return hm_fail(err, HM_IO, "%s: cannot open: %s", path, strerror(errno));
     struct stat st;
     if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        bool folder = S_ISDIR(st.st_mode);
         close(*fd);
-        return hm_fail(err, HM_IO, "%s: not a regular file", path);
+        return hm_fail(err, HM_IO, "%s: not a regular file%s", path, folder ? " but a folder" : "");
     }
     *size = (size_t)st.st_size;
     return HM_OK;

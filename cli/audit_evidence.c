@@ -186,7 +186,7 @@ static void print_head(const struct audit *a)
     fprintf(to, "format     %s (%s)\n", hm_format_name(hm_source_format(a->source)), hm_source_decided_by(a->source));
     if (a->draft) fprintf(to, "draft      %s, %s\n", o->draft, hm_format_name(hm_source_format(a->draft)));
     if (hm_source_format(a->source) == HM_FORMAT_HALLMARK) return; // floats as they are
-    fprintf(to, "assumed    each number %s,\n           the engine's rounding within %.3g (1 + |l|/8) nats%s\n",
+    fprintf(to, "assumed    each number %s,\n           and the engine's rounding of l within %.3g (1 + |l|/8) nats%s\n",
             hm_source_format(a->source) == HM_FORMAT_LLAMA_KLD ? "rounded to its level of 65,536"
             : o->printing == HM_PRINTING_ROUNDED              ? "rounded to its last digit"
                                                               : "printed so that it reads back the same",
@@ -287,7 +287,8 @@ hm_status hm_audit_evidence(struct hm_audit_run *run, struct hm_source_file *sou
     hm_status rc = a.claims ? HM_OK : hm_fail(err, HM_MEMORY, "out of memory for claims");
     source_options.format = NULL; // --format speaks of the FILE
     if (!rc && o->draft) rc = hm_source_open(o->draft, &source_options, &a.draft, err);
-    if (!rc) rc = hm_audit_table_open(o, "token", &a.table, err);
+    bool given = hm_source_format(source) == HM_FORMAT_LLAMA_KLD; // a text that was scored
+    if (!rc) rc = hm_audit_table_open(o, "token", given ? "token of the text" : "emitted token", &a.table, err);
     if (!rc && !o->json) print_head(&a);
     if (!rc) rc = walk(&a, err);
     if (a.shown > 0) fputs("\r\033[K", stderr);

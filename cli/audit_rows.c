@@ -283,7 +283,7 @@ hm_status hm_audit_rows(struct hm_audit_run *run, struct hm_source_file *source,
     bool text = !run->options->json;
     hm_status rc = hm_audit_input_open(run->options, &a.input, err);
     if (!rc) rc = check_log(run->options, a.input.target_info.vocab, err);
-    if (!rc) rc = hm_audit_table_open(run->options, "row", &a.table, err);
+    if (!rc) rc = hm_audit_table_open(run->options, "row", "emitted token", &a.table, err);
     if (!rc && text) print_head(&a);
     if (!rc) rc = look_at_rows(&a, err);
     if (!rc && a.input.rows > 0) rc = certify(&a, &summary, err);

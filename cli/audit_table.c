@@ -38,21 +38,22 @@ struct section { // one rule and m
 
 struct hm_audit_table {
     const struct hm_audit_options *options;
-    const char *noun;
+    const char *noun, *tokens;
     size_t sections, bounds;
     struct section *section; // [rule_count * m_count], rules outer
     char *divergence[HM_MOST_DIVERGENCES];
     uint64_t rows;
 };
 
-hm_status hm_audit_table_open(const struct hm_audit_options *options, const char *noun, struct hm_audit_table **out,
-                              struct hm_error *err)
+hm_status hm_audit_table_open(const struct hm_audit_options *options, const char *noun, const char *tokens,
+                              struct hm_audit_table **out, struct hm_error *err)
 {
     struct hm_audit_table *t = *out = hm_calloc(1, sizeof *t);
     bool good = t != NULL;
     if (good) {
         t->options = options;
         t->noun = noun;
+        t->tokens = tokens;
         t->bounds = THREE + options->divergence_count;
         t->section = hm_calloc(options->rule_count * options->m_count, sizeof *t->section);
         good = t->section != NULL;
@@ -279,11 +280,11 @@ static void print_verdicts(const struct section *s, FILE *to)
 }
 
 // What evidence says of emitted tokens.
-static void print_acceptance(const struct section *s, uint64_t rows, FILE *to)
+static void print_acceptance(const struct section *s, const char *tokens, uint64_t rows, FILE *to)
 {
     uint64_t asked = s->yes + s->no + s->open;
     if (!asked) return;
-    fprintf(to, "  emitted token accepted: %llu yes, %llu no, %llu undecided", (unsigned long long)s->yes,
+    fprintf(to, "  %s accepted: %llu yes, %llu no, %llu undecided", tokens, (unsigned long long)s->yes,
             (unsigned long long)s->no, (unsigned long long)s->open);
     if (s->counted < rows) fprintf(to, "; k known at %llu of %llu", (unsigned long long)s->counted, (unsigned long long)rows);
     fputc('\n', to);
@@ -298,7 +299,7 @@ void hm_audit_table_print(const struct hm_audit_table *t, FILE *to)
         char *rule = hm_rule_text(&t->options->rule[i / t->options->m_count]);
         fprintf(to, "\n%s, m = %u\n", rule ? rule : "?", t->options->m[i % t->options->m_count]);
         free(rule);
-        print_acceptance(&t->section[i], t->rows, to);
+        print_acceptance(&t->section[i], t->tokens, t->rows, to);
         print_bounds(t, &t->section[i], to);
         if (t->section[i].judged) print_verdicts(&t->section[i], to);
     }

@@ -12,9 +12,10 @@
 
 struct hm_audit_table;
 
-// The options are borrowed. noun: what the table is over, "row" or "token".
-hm_status hm_audit_table_open(const struct hm_audit_options *options, const char *noun, struct hm_audit_table **out,
-                              struct hm_error *err);
+// The options are borrowed, and so are the words: what the table is over, "row" or "token", and what its tokens are,
+// "emitted token" or "token of the text".
+hm_status hm_audit_table_open(const struct hm_audit_options *options, const char *noun, const char *tokens,
+                              struct hm_audit_table **out, struct hm_error *err);
 void hm_audit_table_close(struct hm_audit_table *table); // NULL is allowed
 
 // Adds one row record (docs/log.md "row: an audit").

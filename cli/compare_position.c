@@ -91,15 +91,24 @@ hm_status hm_pair_read_claims(struct hm_compare_pair *p, struct hm_error *err)
 
 // ---- tokens
 
+// A row that is none: nothing can be said of its noise.
+static bool is_none(enum hm_finding_kind kind)
+{
+    return kind == HM_FINDING_NOT_A_NUMBER || kind == HM_FINDING_EMPTY_ROW || kind == HM_FINDING_MASS ||
+           kind == HM_FINDING_TOO_LITTLE_MASS || kind == HM_FINDING_POSITIVE;
+}
+
 void hm_pair_examine(struct hm_compare_pair *p, int side, const struct hm_source_token *from, struct hm_source_token *out)
 {
     struct hm_finding finding[HM_SANITY_MOST];
     bool usable;
     *out = *from;
     if (!out->has_row) return;
-    size_t n = hm_sanity_check(&out->row, finding, &usable);
+    struct hm_evidence row = out->row;
+    row.shift = 0x1p-6; // sums are those of float32, the worst of which are off by that (docs/evidence.md)
+    size_t n = hm_sanity_check(&row, finding, &usable);
     for (size_t i = 0; i < n; i++) {
-        bool none = finding[i].kind == HM_FINDING_NOT_A_NUMBER || finding[i].kind == HM_FINDING_EMPTY_ROW;
+        bool none = is_none(finding[i].kind);
         if (!none && finding[i].kind != HM_FINDING_ALL_ZERO) continue;
         if (out->has_row && none) p->run->broken++;
         out->has_row = false;

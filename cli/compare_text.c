@@ -122,8 +122,8 @@ static void print_head(const struct hm_compare_run *run)
 {
     for (int s = 0; s < 2; s++)
         if (run->side[s].path)
-            printf("%c          %s: %s (%s)\n", s ? 'B' : 'A', run->side[s].path, hm_format_name(run->side[s].format),
-                   run->side[s].decided_by);
+            printf("%c          %s\n           %s (%s)\n", s ? 'B' : 'A', run->side[s].path,
+                   hm_format_name(run->side[s].format), run->side[s].decided_by);
     if (run->model_name) printf("B          %s: A's tokens scored again\n", run->model_name);
     if (run->by_first) puts("tokens     a side tells none: its rows' first ones stand for them");
     if (run->given) puts("path       one, given to both sides: a fork does not end a prompt");
@@ -140,8 +140,11 @@ static void print_counts(const struct hm_compare_run *run)
     printf("forks      %s: %s tie%s, %s explained, %s unexplained, %s undecided\n", hm_number_count(forks).text,
            hm_number_count(c[HM_FORK_TIE]).text, plural(c[HM_FORK_TIE]), hm_number_count(c[HM_FORK_EXPLAINED]).text,
            hm_number_count(c[HM_FORK_UNEXPLAINED]).text, hm_number_count(c[HM_FORK_UNDECIDED]).text);
-    printf("outliers   %s position%s with more than ten times the usual noise\n", hm_number_count(run->outliers).text,
-           plural(run->outliers));
+    if (run->noise.lower.count <= HM_LEVEL_LEAST_POSITIONS)
+        printf("outliers   not judged: that takes %d other positions with noise\n", HM_LEVEL_LEAST_POSITIONS);
+    else
+        printf("outliers   %s position%s with more than ten times the usual noise\n", hm_number_count(run->outliers).text,
+               plural(run->outliers));
     if (run->pairs.alone)
         printf("alone      %s prompt%s without a partner\n", hm_number_count(run->pairs.alone).text, plural(run->pairs.alone));
     if (run->parted)
@@ -155,7 +158,7 @@ static void print_noise(const struct hm_compare_run *run)
 {
     struct hm_noise_quantile q[HM_NOISE_QUANTILES];
     hm_compare_quantiles(&run->noise, q);
-    printf("\nnoise      %s position%s; nats\n", hm_number_count(run->noise.lower.count).text, plural(run->noise.lower.count));
+    printf("\nnoise      %s position%s; in nats, each figure between two ends\n", hm_number_count(run->noise.lower.count).text, plural(run->noise.lower.count));
     for (int i = 0; i < HM_NOISE_QUANTILES && run->noise.lower.count; i++)
         printf("%10s %s\n", i == HM_NOISE_QUANTILES - 1 ? "most" : hm_words_percent(q[i].name).text,
                hm_words_ival(q[i].nats).text);

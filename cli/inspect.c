@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "cli/command.h"
+#include "evidence/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -128,6 +129,21 @@ static enum kind tell(const char *path)
     return size == sizeof head && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{' ? ROWS : LOG;
 }
 
+// A log of another engine is what `hallmark audit` reads.
+static hm_status check_engine(const char *path, struct hm_error *err)
+{
+    struct hm_source_options options = {.format = NULL};
+    struct hm_source_file *source;
+    struct stat status;
+    if (strcmp(path, "-") == 0 || stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return HM_OK;
+    if (hm_source_open(path, &options, &source, NULL)) return HM_OK; // the log's reader has the words for it
+    enum hm_format format = hm_source_format(source);
+    hm_source_close(source);
+    if (format == HM_FORMAT_HALLMARK) return HM_OK;
+    return hm_fail(err, HM_FORMAT, "%s: expected a certificate log, found one of %s: hallmark audit reads it", path,
+                   hm_format_name(format));
+}
+
 static hm_status inspect(const struct hm_inspect_options *o, struct hm_error *err)
 {
     enum kind kind = tell(o->path);
@@ -141,6 +157,8 @@ static hm_status inspect(const struct hm_inspect_options *o, struct hm_error *er
                        o->tensor ? "--tensor" : "--hashes", what[kind]);
     if (kind == CHECKPOINT) return hm_inspect_checkpoint(o, err);
     if (kind == ROWS) return hm_inspect_rows(o, err);
+    hm_status rc = check_engine(o->path, err);
+    if (rc) return rc;
     return o->ranges ? hm_inspect_find(o, err) : hm_inspect_log(o, err);
 }
 

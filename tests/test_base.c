@@ -186,7 +186,7 @@ static void files_are_read_whole_or_not_at_all(void **state)
     assert_true(hm_file_may_replace(path, "help", 4));
     assert_int_equal(hm_map_open(path, &map, &err), HM_IO);
     assert_int_equal(hm_file_read("/tmp", 5, &text, &size, &err), HM_IO);
-    assert_string_equal(err.message, "/tmp: not a regular file");
+    assert_string_equal(err.message, "/tmp: not a regular file but a folder");
     char *joined = hm_path_join("dir//", "name");
     assert_string_equal(joined, "dir/name");
     free(joined);

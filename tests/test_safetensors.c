@@ -156,7 +156,7 @@ static void test_bad_lengths(void **state)
     refused("100 MB and one", HM_FORMAT,
             "F: expected a header of at most 100000000 bytes, found a length of 100000001");
     assert_int_equal(hm_safetensors_open("tests/data", &file, &err), HM_IO);
-    assert_string_equal(err.message, "tests/data: not a regular file");
+    assert_string_equal(err.message, "tests/data: not a regular file but a folder");
     assert_int_equal(hm_safetensors_open("tests/data/absent", &file, &err), HM_IO);
     assert_string_equal(err.message, "tests/data/absent: cannot open: No such file or directory");
 }
