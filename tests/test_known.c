@@ -263,6 +263,18 @@ static void two_rows_behind_one_list(void **state)
     assert_true(used > rounds_now / 3);
 }
 
+// A coarsely printed probability is 1 less the others, which are known better.
+static void coarse_numbers_are_narrowed(void **state)
+{
+    (void)state;
+    struct hm_evidence_entry entry[] = {{1, NULL, 0, {-0.05, 0.05}}, {2, NULL, 0, {-3.55, -3.45}}, {3, NULL, 0, {-4.65, -4.55}}};
+    struct hm_evidence evidence = {.entry = entry, .count = 3, .ranked = 3, .vocab = 3};
+    struct hm_known *known = open_known(&evidence, "1");
+    struct hm_ival p = hm_known_probability(known, 0);
+    assert_true(p.lo > 0.957 && p.hi < 0.962); // e^-0.05 = 0.951
+    hm_known_close(known);
+}
+
 // ---- Nothing unseen
 
 static double width(struct hm_ival x)
@@ -357,6 +369,7 @@ int main(void)
         cmocka_unit_test(decides_ordinary_rows),
         cmocka_unit_test(contains_the_truth_of_large_rows),
         cmocka_unit_test(two_rows_behind_one_list),
+        cmocka_unit_test(coarse_numbers_are_narrowed),
         cmocka_unit_test(full_knowledge_leaves_nothing_open),
         cmocka_unit_test(full_rows_are_exact),
     };
