@@ -150,8 +150,7 @@ struct hm_known_level hm_known_level(const struct hm_known *known, const struct 
     if (vocab > 0 && k.most > vocab) k.most = vocab;
     if (m == 0 || k.most == SIZE_MAX || k.most - k.least > MOST_K) return out;
     size_t count = k.most;
-    if (vocab == 0 && m > HM_KNOWN_MOST_M) return out;
-    if (!hm_add_size(count, vocab > 0 && m > vocab ? vocab : m, &count)) return out;
+    if (!hm_add_size(count, vocab > 0 && m > vocab ? vocab : m, &count) || count > HM_KNOWN_MOST_RANKS) return out;
     struct ranks r;
     bool fits = ranks_make(known, count, &r);
     for (size_t n = k.least; n <= k.most && fits; n++) {

@@ -46,7 +46,7 @@ bool hm_known_sentinel(const struct hm_evidence *evidence, size_t entry);
 double hm_known_number(size_t n);             // as a double; SIZE_MAX: +inf
 size_t hm_known_size(double n, size_t most);  // an integer as a size, at most so much; NaN is `most` too
 
-enum { HM_KNOWN_MOST_M = 1 << 20 }; // proposals; more are not looked at where the vocabulary is unknown
+enum { HM_KNOWN_MOST_RANKS = 1 << 24 }; // levels that need more of the order are left open
 
 // ---- known.c
 
