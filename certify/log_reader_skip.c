@@ -100,9 +100,10 @@ static bool pass_round(struct hm_log_reader *r, const char *text, const char *en
 
 bool hm_log_pass_over(struct hm_log_reader *r)
 {
-    const char *text = r->line.data, *end = text + r->line_size;
     bool asked = r->until_sequence != 0 || r->until_t != 0;
-    if (!asked || !r->line_whole || r->state != HM_LOG_OPEN || !take(&text, end, "{\"kind\":\"")) return false;
+    if (!asked || !r->line_whole || r->line_size == 0 || r->state != HM_LOG_OPEN) return false; // an empty file has no line
+    const char *text = r->line.data, *end = text + r->line_size;
+    if (!take(&text, end, "{\"kind\":\"")) return false;
     if (take(&text, end, "step\"")) return pass_step(r, text, end);
     if (take(&text, end, "round\"")) return pass_round(r, text, end);
     if (take(&text, end, "node\"")) return pass_node(r, text, end);
