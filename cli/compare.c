@@ -1,6 +1,7 @@
 // `hallmark compare`: where two runs part, and whether rounding explains it (docs/compare.md).
 #include "cli/command.h"
 #include "cli/compare_run.h"
+#include "cli/outputs.h"
 #include "decode/row_file.h"
 
 #include <stdio.h>
@@ -58,7 +59,10 @@ static hm_status open_sides(struct hm_compare_run *run, struct hm_error *err)
 
 static int run_all(struct hm_compare_run *run, struct hm_error *err)
 {
-    hm_status rc = open_sides(run, err);
+    const struct hm_compare_options *o = run->options;
+    hm_status rc = HM_OK;
+    if (o->markdown) rc = hm_output_check(o->markdown, o->file, o->file[1] ? 2 : 1, "a run that is read", err);
+    if (!rc) rc = open_sides(run, err);
     if (!rc) rc = hm_spool_open(&run->spool, err);
     if (!rc) rc = hm_compare_walk(run, err);
     if (!rc) rc = hm_compare_judge(run, err);

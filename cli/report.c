@@ -1,12 +1,15 @@
 // hallmark report: pages from certificate logs (docs/report.md).
 #include "reports/report.h"
 #include "cli/command.h"
+#include "cli/outputs.h"
+
+#include "base/file.h"
 
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char HELP[] = "hallmark report run.jsonl -o report.html --md report.md\n"
                            "    reads the certificate log run.jsonl and writes a page to open in a browser,\n"
@@ -78,27 +81,38 @@ static int parse_options(int argc, char **argv, struct options *out)
     return 0;
 }
 
-static bool same_file(const char *a, const char *b)
+// No output may replace a file that is read, nor another output.
+static hm_status check_output(const char *out, const struct options *o, char **logs, int count, struct hm_error *err)
 {
-    struct stat x, y;
-    if (strcmp(a, b) == 0) return strcmp(a, "-") != 0;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    hm_status rc = hm_output_check(out, (const char *const *)logs, (size_t)count, "this log", err);
+    if (rc) return rc;
+    return hm_output_check(out, o->findings, (size_t)o->finding_count, "these findings", err);
 }
 
-// No output may replace a file that is read, nor another output.
+static hm_status check_tables(const struct options *o, char **logs, int count, struct hm_error *err)
+{
+    hm_status rc = HM_OK;
+    for (size_t i = 0; o->csv && hm_report_csv_name(i) && !rc; i++) {
+        char *path = hm_path_join(o->csv, hm_report_csv_name(i));
+        rc = path ? check_output(path, o, logs, count, err) : hm_fail(err, HM_MEMORY, "%s: out of memory", o->csv);
+        const char *const others[] = {o->html, o->markdown, o->json};
+        for (int k = 0; k < 3 && !rc; k++)
+            if (others[k]) rc = hm_output_check(path, &others[k], 1, "another output", err);
+        free(path);
+    }
+    return rc;
+}
+
 static hm_status check_outputs(const struct options *o, char **logs, int count, struct hm_error *err)
 {
     const char *out[] = {o->html, o->markdown, o->json};
-    for (int i = 0; i < 3; i++) {
-        for (int j = 0; out[i] && j < count; j++)
-            if (same_file(out[i], logs[j])) return hm_fail(err, HM_USAGE, "%s: the report would replace this log", out[i]);
-        for (int j = 0; out[i] && j < o->finding_count; j++)
-            if (same_file(out[i], o->findings[j]))
-                return hm_fail(err, HM_USAGE, "%s: the report would replace these findings", out[i]);
-        for (int j = 0; out[i] && j < i; j++)
-            if (out[j] && same_file(out[i], out[j])) return hm_fail(err, HM_USAGE, "%s: two outputs have this name", out[i]);
+    hm_status rc = check_tables(o, logs, count, err);
+    for (int i = 0; i < 3 && !rc; i++) {
+        if (out[i]) rc = check_output(out[i], o, logs, count, err);
+        for (int j = 0; out[i] && j < i && !rc; j++)
+            if (out[j] && hm_same_file(out[i], out[j])) rc = hm_fail(err, HM_USAGE, "%s: two outputs have this name", out[i]);
     }
-    return HM_OK;
+    return rc;
 }
 
 static hm_status write_all(const struct hm_report *report, const struct options *o, struct hm_error *err)

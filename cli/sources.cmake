@@ -48,6 +48,7 @@ add_executable(hallmark_command
   cli/kept_rows.c
   cli/main.c
   cli/merge.c
+  cli/outputs.c
   cli/parts.c
   cli/parts_merge.c
   cli/parts_read.c

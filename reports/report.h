@@ -38,6 +38,9 @@ hm_status hm_report_write_json(const struct hm_report *report, const char *path,
 // name or absent.
 hm_status hm_report_write_csv(const struct hm_report *report, const char *folder, struct hm_error *err);
 
+// Their names, i = 0, 1, ...; NULL behind the last.
+const char *hm_report_csv_name(size_t i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,6 +62,7 @@ static const struct table TABLES[] = {
     {"outliers.csv", "findings.outlier_list",
      "file,prompt,id,t,noise_lower,noise_upper,ulps_lower,ulps_upper,level_lower,level_upper"},
 };
+static const char FIGURES[] = "figures.csv"; // what stands in none of them
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 // The value at a path of member names separated by dots, `length` characters of it; NULL where there is none.
@@ -184,6 +185,11 @@ static hm_status write_file(const char *folder, const char *name, const struct t
     return hm_output_close(o, err);
 }
 
+const char *hm_report_csv_name(size_t i)
+{
+    return i < TABLE_COUNT ? TABLES[i].file : i == TABLE_COUNT ? FIGURES : NULL;
+}
+
 hm_status hm_report_write_csv(const struct hm_report *r, const char *folder, struct hm_error *err)
 {
     struct hm_output *o;
@@ -198,7 +204,7 @@ hm_status hm_report_write_csv(const struct hm_report *r, const char *folder, str
     free(text);
     if (!rc && mkdir(folder, 0777) != 0 && errno != EEXIST)
         rc = hm_fail(err, HM_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
-    if (!rc) rc = write_file(folder, "figures.csv", NULL, json, err);
+    if (!rc) rc = write_file(folder, FIGURES, NULL, json, err);
     for (size_t i = 0; i < TABLE_COUNT && !rc; i++) rc = write_file(folder, TABLES[i].file, &TABLES[i], json, err);
     cJSON_Delete(json);
     return rc;
