@@ -14,6 +14,7 @@ struct hm_source_options hm_audit_source_options(const struct hm_audit_options *
                                       .vocab = o->vocab,
                                       .printing = o->printing,
                                       .allowance = o->allowance,
+                                      .exact_sums = o->allowance == 0,
                                       .processed = o->processed};
 }
 

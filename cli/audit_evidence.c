@@ -143,6 +143,7 @@ static hm_status audit_token(struct audit *a, const struct hm_source_token *toke
     if (!token->has_row) a->missing[token->missing]++;
     hm_status rc = token->has_row ? check_row(a, token, "target", &usable, err) : HM_OK;
     if (!rc && usable) return audit_row(a, token, err);
+    a->likelihood.without++;
     if (rc || !a->draft) return rc;
     const struct hm_source_token *skipped; // keeps step
     return next_of_draft(a, &skipped, err);

@@ -215,7 +215,10 @@ static hm_status certify(struct audit *a, struct hm_stamp_summary *summary, stru
         show_progress(a, i);
         if (a->has_tokens) rc = next_token(a, false, &token, err);
         if (rc) break;
-        if (!hm_audit_input_read(&a->input, i, &finding)) continue;
+        if (!hm_audit_input_read(&a->input, i, &finding)) {
+            a->likelihood.without += token >= 0;
+            continue;
+        }
         struct hm_log_row row = {
             .index = i, .token = token, .target_row = a->input.target_row, .draft_row = a->input.draft_row};
         rc = hm_stamper_row(a->stamper, &row, err);

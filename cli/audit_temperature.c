@@ -1,26 +1,24 @@
 // What an audit says of a claimed temperature: see audit.h.
 #include "cli/audit.h"
 
+#include "reports/number.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-// All tokens are their row's first; a stream of no tokens says nothing.
-static bool is_greedy(const struct hm_likelihood *l)
-{
-    return l->tokens > 0 && l->first == l->tokens;
-}
-
 bool hm_audit_temperature_refuted(const struct hm_likelihood *l)
 {
-    return is_greedy(l) && l->log_p < -6.9078; // ln 1/1000, rounded down
+    return hm_likelihood_ln_p(l) < -6.9078; // ln 1/1000, rounded down
 }
 
 static void print_text(FILE *to, const char *claimed, const struct hm_likelihood *l)
 {
     fprintf(to, "\ntemperature %s claimed: %" PRIu64 " of %" PRIu64 " tokens are their row's first", claimed, l->first,
             l->tokens);
-    if (is_greedy(l))
+    if (l->without)
+        fprintf(to, ";\n           %" PRIu64 " without evidence, perhaps for what they are: not refuted\n", l->without);
+    else if (hm_likelihood_ln_p(l) < 0)
         fprintf(to, ";\n           the chance of that is at most 10^%.1f: %s\n", ceil(l->log_p / log(10) * 10) / 10,
                 hm_audit_temperature_refuted(l) ? "refuted, these are greedy" : "not refuted");
     else
@@ -35,7 +33,8 @@ static cJSON *to_json(size_t input, const char *claimed, const struct hm_likelih
     cJSON_AddStringToObject(object, "claimed", claimed);
     cJSON_AddNumberToObject(object, "tokens", (double)l->tokens);
     cJSON_AddNumberToObject(object, "first", (double)l->first);
-    cJSON_AddNumberToObject(object, "ln_p", is_greedy(l) ? l->log_p : 0);
+    cJSON_AddNumberToObject(object, "without", (double)l->without);
+    cJSON_AddRawToObject(object, "ln_p", hm_number_json_up(hm_likelihood_ln_p(l)).text);
     cJSON_AddBoolToObject(object, "refuted", hm_audit_temperature_refuted(l));
     return object;
 }

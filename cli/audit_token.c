@@ -1,7 +1,10 @@
 // Questions about one token: see audit_token.h.
 #include "cli/audit_token.h"
 
+#include "reports/number.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -94,17 +97,12 @@ out:
 
 // ---- as JSON
 
-static cJSON *real(double x)
-{
-    if (isinf(x)) return cJSON_CreateString(x > 0 ? "inf" : "-inf");
-    return cJSON_CreateNumber(x);
-}
-
+// As text: cJSON leaves digits out, and either end might come to lie inside.
 static void add_ival(cJSON *object, const char *key, struct hm_ival v)
 {
-    cJSON *pair = cJSON_AddArrayToObject(object, key);
-    cJSON_AddItemToArray(pair, real(v.lo));
-    cJSON_AddItemToArray(pair, real(v.hi));
+    char text[2 * HM_NUMBER_SIZE + 4];
+    snprintf(text, sizeof text, "[%s,%s]", hm_number_json_down(v.lo).text, hm_number_json_up(v.hi).text);
+    cJSON_AddRawToObject(object, key, text);
 }
 
 static void add_count(cJSON *array, size_t n)

@@ -188,6 +188,7 @@ static hm_status print_temperatures(const struct hm_compare_run *run, struct hm_
         add_count(object, "tokens", l->tokens);
         add_count(object, "first", l->first);
         add_count(object, "open", l->open);
+        add_count(object, "without", l->without);
         cJSON_AddRawToObject(object, "p_value", hm_number_json_up(hm_compare_p_value(l)).text);
         cJSON_AddBoolToObject(object, "refuted", run->refuted[s]);
         rc = hm_cli_print_json(object, err);

@@ -150,7 +150,7 @@ uint32_t hm_compare_median(const struct hm_compare_run *run)
 
 double hm_compare_p_value(const struct hm_likelihood *l)
 {
-    double p = hm_ival_exp(hm_ival_point(l->log_p)).hi;
+    double p = hm_ival_exp(hm_ival_point(hm_likelihood_ln_p(l))).hi;
     return p < 1 ? p : 1;
 }
 

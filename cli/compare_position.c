@@ -149,7 +149,11 @@ static enum hm_verdict same_token(const struct hm_source_token *a, const struct 
 hm_status hm_pair_weigh(struct hm_compare_pair *p, int side, const struct hm_source_token *token, struct hm_error *err)
 {
     bool given = token->of_prompt || p->run->side[side].format == HM_FORMAT_LLAMA_KLD;
-    if (!p->weighs[side] || given || !token->has_row || !is_named(token)) return HM_OK;
+    if (!p->weighs[side] || given) return HM_OK;
+    if (!token->has_row || !is_named(token)) {
+        p->run->likelihood[side].without++;
+        return HM_OK;
+    }
     return hm_likelihood_add(&p->run->likelihood[side], &token->row, &p->temperature[side], err);
 }
 

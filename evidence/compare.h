@@ -100,13 +100,16 @@ void hm_fork_judge_drawn(const struct hm_source_token *a, const struct hm_source
 // Refutes "these tokens were sampled at temperature T" when all are their rows' first: under that claim the product of the
 // probabilities of first tokens bounds the chance of it (Markov's inequality for a martingale: rows may depend on earlier
 // tokens). Which rows count is decided before their token is looked at: those whose ranked entries say for sure which
-// token is the first. Starts as zeros.
+// token is the first; a token that surely is not counts in any case, as it can only take a refutation away. Starts as zeros.
 struct hm_likelihood {
     uint64_t tokens, first; // with such a row; emitted tokens that are their row's first
     uint64_t open;          // rows that do not say which token is first
+    uint64_t without;       // emitted tokens without evidence, counted by the caller: whether a log has it may depend on the
+                            // token, so with any of them nothing is refuted (hm_likelihood_ln_p)
     double log_p;           // upper bound of ln of the p-value, <= 0; 0 once a token is not the first
 };
 // temperature > 0; of processed rows, whose probabilities are those drawn from, it does not matter.
+double hm_likelihood_ln_p(const struct hm_likelihood *likelihood); // upper bound of ln of the p-value, 0: nothing is refuted
 hm_status hm_likelihood_add(struct hm_likelihood *l, const struct hm_evidence *row, const struct hm_rational *temperature,
                             struct hm_error *err);
 

@@ -115,12 +115,13 @@ static struct hm_ival half_units(const struct decimal *d, int odd)
     return hm_ival_div(hm_ival_point(2 * digits + odd), hm_ival_point(2 * powers[-d->exponent]));
 }
 
-// Half a unit in the last place of a float32 at x, and of the smallest normal number below that.
-static double half_ulp(double x)
+// A unit in the last place of a float32 at x, and of the smallest normal number below that: half of it for what the float was
+// rounded from, half for the digits.
+static double one_ulp(double x)
 {
     int exponent;
     frexp(x, &exponent);
-    return ldexp(1, exponent - 25 < -150 ? -150 : exponent - 25);
+    return ldexp(1, exponent - 24 < -149 ? -149 : exponent - 24);
 }
 
 static struct hm_ival enclose(const struct decimal *d, enum hm_printing printing)
@@ -134,12 +135,12 @@ static struct hm_ival enclose(const struct decimal *d, enum hm_printing printing
     }
     if (leading < -FARTHEST) {
         const double least = 0x1p-1074;
-        return (struct hm_ival){d->zero ? -least : 0, short_digits ? half_ulp(0x1p-1000) : least};
+        return (struct hm_ival){d->zero ? -least : 0, short_digits ? one_ulp(0x1p-1000) : least};
     }
     if (short_digits) {
         struct hm_ival v = half_units(d, 0);
-        double half = v.hi == INFINITY ? INFINITY : half_ulp(v.hi);
-        return hm_ival_add(v, (struct hm_ival){-half, half});
+        double ulp = v.hi == INFINITY ? INFINITY : one_ulp(v.hi);
+        return hm_ival_add(v, (struct hm_ival){-ulp, ulp});
     }
     return (struct hm_ival){half_units(d, -1).lo, half_units(d, 1).hi};
 }

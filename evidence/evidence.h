@@ -56,7 +56,7 @@ struct hm_evidence {
 enum hm_printing {
     HM_PRINTING_ROUNDED,   // half a unit of the last printed digit either side: true of every printer
     HM_PRINTING_ROUND_TRIP // the shortest digits that give the same double or float back (Python, JavaScript, nlohmann):
-                           // half a unit of the last place of a float32 either side
+                           // a unit in the last place of a float32 either side
 };
 
 enum hm_decimal_kind { HM_DECIMAL_FINITE, HM_DECIMAL_NAN, HM_DECIMAL_INFINITE, HM_DECIMAL_MINUS_INFINITE };

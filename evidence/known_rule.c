@@ -148,12 +148,12 @@ static void put_unseen(struct split *s, const struct question *q)
     } else if (known->each.value.lo > q->x.value.hi) {
         put(s, rest, HM_YES);
     } else { // those not above x make up at most n x
-        put(s, rest, HM_UNDECIDED);
         double n = hm_known_number(known->positive);
-        if (n == INFINITY) return;
-        struct hm_ival not_above = hm_ival_mul(hm_ival_point(n), hm_ival_point(q->x.weight.hi));
-        double above = hm_ival_sub(hm_ival_point(rest.lo), not_above).lo;
-        if (above > 0) s->before.lo = hm_ival_add(hm_ival_point(s->before.lo), hm_ival_point(above)).lo;
+        struct hm_ival not_above = {0, rest.hi};
+        if (n < INFINITY) not_above.hi = fmin(rest.hi, hm_ival_mul(hm_ival_point(n), hm_ival_point(q->x.weight.hi)).hi);
+        double above = hm_ival_sub(hm_ival_point(rest.lo), hm_ival_point(not_above.hi)).lo;
+        s->before = hm_ival_add(s->before, (struct hm_ival){fmax(above, 0), rest.hi});
+        s->others = hm_ival_add(s->others, not_above);
     }
 }
 

@@ -37,10 +37,12 @@ static void lead_row(const float *logits, size_t vocab, size_t without, struct h
     out->second_value = hm_ival_point(top.second);
 }
 
-// What is left for all tokens that are not listed bounds each of them.
+// What is left for all tokens that are not listed bounds each of them. The sum of all is 1 but for the row's shift, and for
+// the rounding of float32 (docs/evidence.md "The engine's own rounding": of numbers down to -24, which make up the mass).
 static double bound_by_mass(const struct hm_evidence *row, size_t count)
 {
-    struct hm_ival rest = hm_ival_point(1);
+    const double rounding = 4 * HM_ALLOWANCE_DEFAULT;
+    struct hm_ival rest = hm_ival_exp(hm_ival_add(hm_ival_point(row->shift), hm_ival_point(rounding)));
     for (size_t i = 0; i < count; i++) rest = hm_ival_sub(rest, hm_ival_exp(hm_ival_point(row->entry[i].value.lo)));
     return rest.hi > 0 ? hm_ival_log(hm_ival_point(rest.hi)).hi : -INFINITY;
 }
@@ -51,7 +53,7 @@ static double bound_unseen(const struct hm_evidence *row, enum hm_leading_of of)
     if (row->vocab > 0 && row->count >= row->vocab) return -INFINITY;
     for (size_t i = 0; i < row->ranked; i++) bound = fmin(bound, row->entry[i].value.hi);
     if (row->unit != HM_UNIT_LOG_PROBABILITY) return bound;
-    return fmin(fmin(bound, 0), bound_by_mass(row, of == HM_LEADING_RANKED ? row->ranked : row->count));
+    return fmin(fmin(bound, row->shift), bound_by_mass(row, of == HM_LEADING_RANKED ? row->ranked : row->count));
 }
 
 struct hm_leading hm_evidence_leading(const struct hm_evidence *row, enum hm_leading_of of, size_t without)

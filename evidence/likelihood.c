@@ -3,7 +3,8 @@
 // With f_t the first token of row t and p_t its probability, M = product of 1{x_t = f_t}/p_t over the rows that count is a
 // martingale of mean 1 under the claim, whatever later rows owe to earlier tokens: P(M >= 1/a) <= a. If all x_t = f_t, then
 // 1/M is the product of the p_t, and upper bounds of the p_t bound the p-value. Which rows count must not depend on their own
-// token: only ranked entries are asked which token is first.
+// token: only ranked entries are asked which token is first. Readers do not rank an emitted token that is the least of its
+// list, which may leave a row open that would count with its first token emitted: such a token counts as not first.
 #include "evidence/compare.h"
 
 #include "bounds/ival_math.h"
@@ -26,8 +27,18 @@ static double bound_from_list(const struct hm_evidence *row, size_t first, const
         sum = hm_ival_add(sum, hm_ival_exp(hm_ival_div(hm_ival_sub(hm_ival_point(low), top), t)));
     }
     double bound = sum.lo >= 1 ? hm_ival_neg(hm_ival_log(hm_ival_point(sum.lo))).hi : 0;
-    if (plain && row->unit == HM_UNIT_LOG_PROBABILITY) bound = fmin(bound, row->entry[first].value.hi);
+    if (plain && row->unit == HM_UNIT_LOG_PROBABILITY) // the printed one may be off by the row's shift
+        bound = fmin(bound, hm_ival_add(top, hm_ival_point(row->shift)).hi);
     return fmin(bound, 0);
+}
+
+// Is the emitted token below another listed one? An entry that readers do not rank because it was emitted counts, too.
+static bool surely_not_first(const struct hm_evidence *row)
+{
+    if (row->logits || row->emitted >= row->count) return false;
+    for (size_t i = 0; i < row->count; i++)
+        if (row->entry[i].value.lo > row->entry[row->emitted].value.hi) return true;
+    return false;
 }
 
 static hm_status bound_from_row(const struct hm_evidence *row, size_t first, const struct hm_rational *temperature,
@@ -54,7 +65,10 @@ hm_status hm_likelihood_add(struct hm_likelihood *l, const struct hm_evidence *r
     struct hm_leading leading = hm_evidence_leading(row, HM_LEADING_RANKED, HM_UNSEEN);
     bool known = leading.first != HM_UNSEEN && leading.first_value.lo > leading.second_value.hi;
     if (!known) {
-        l->open++;
+        if (surely_not_first(row)) {
+            l->tokens++;
+            l->log_p = 0;
+        } else l->open++;
         return HM_OK;
     }
     hm_status rc = HM_OK;
@@ -66,4 +80,9 @@ hm_status hm_likelihood_add(struct hm_likelihood *l, const struct hm_evidence *r
     l->first += is_first;
     l->log_p = all && is_first ? hm_ival_add(hm_ival_point(l->log_p), hm_ival_point(bound)).hi : 0;
     return HM_OK;
+}
+
+double hm_likelihood_ln_p(const struct hm_likelihood *l)
+{
+    return l->tokens > 0 && l->first == l->tokens && l->without == 0 ? l->log_p : 0;
 }

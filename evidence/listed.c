@@ -69,7 +69,7 @@ hm_status hm_responses_listed_token(struct hm_responses *r, struct hm_json_text 
     bool ranked = m[ID].at || m[PROBS].at;
     r->events.token = (struct hm_source_token){0};
     rc = hm_entries_finish(e, ranked ? HM_ORDER_TOP : HM_ORDER_CHAT, hm_responses_track(r), &r->events, err);
-    if (ranked && e->options->allowance > 0) r->events.token.row.shift = sequential_sum(e->options->vocab);
+    if (ranked && !e->options->exact_sums) r->events.token.row.shift = sequential_sum(e->options->vocab);
     // Probabilities are of what the samplers left, and so are the older lists.
     if (probability || m[TOP_PROBS].at || m[PROBS].at) r->events.token.row.processed = true;
     return rc;

@@ -33,6 +33,7 @@ struct hm_source_options {
     size_t vocab;                 // 0: not told
     enum hm_printing printing;
     double allowance;             // hm_decimal_widen
+    bool exact_sums;              // rows are not to be taken as off by a shift (evidence.h)
     bool processed;               // log-probabilities are of processed rows (vLLM --logprobs-mode processed_logprobs)
     bool prompt_tokens;           // also give tokens of the prompt that have log-probabilities
 };

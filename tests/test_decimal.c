@@ -113,7 +113,7 @@ static void refuses_what_is_no_number(void **state)
     assert_true(x.lo < x.hi && nextafter(x.lo, 10) == x.hi); // 398 decimals: one step of doubles
     memcpy(digits, "-0.", 3);
     x = number(digits, HM_PRINTING_ROUND_TRIP);
-    assert_true(x.lo < -0.7777 && x.hi > -0.7778 && x.hi - x.lo < 0x1p-23);
+    assert_true(x.lo < -0.7777 && x.hi > -0.7778 && x.hi - x.lo < 0x1p-22);
 }
 
 // Random digits at random places: both ends are the nearest doubles of exact rationals, on the short way and on the long.
@@ -166,7 +166,7 @@ static void encloses_exact_halves(void **state)
     mpq_clears(lo, hi, power, (mpq_ptr)0);
 }
 
-// Shortest digits of a float, and of it as a double: the float is inside, and little else.
+// Shortest digits of a float, and of it as a double: what the float was rounded from is inside, and little else.
 static void round_trips_give_the_float_back(void **state)
 {
     (void)state;
@@ -183,12 +183,12 @@ static void round_trips_give_the_float_back(void **state)
         if (test_below(&r, 2)) snprintf(text, sizeof text, "%.17g", (double)f);
         struct hm_ival x = number(text, HM_PRINTING_ROUND_TRIP);
         double ulp = (double)(nextafterf(fabsf(f), INFINITY) - fabsf(f));
-        if (!(x.lo <= f && f <= x.hi)) fail_msg("%s: %a not in [%a, %a]", text, (double)f, x.lo, x.hi);
+        if (isfinite(ulp) && f != 0 && !(x.lo <= f - ulp / 2 && f + ulp / 2 <= x.hi)) fail_msg("%s: %a not in [%a, %a]", text, (double)f, x.lo, x.hi);
         if (f == 0) assert_true(x.lo == 0 && x.hi == 0);
-        else if (isfinite(ulp)) assert_true(x.hi - x.lo <= ulp * 1.0001 && x.hi - x.lo >= ulp * 0.49);
+        else if (isfinite(ulp)) assert_true(x.hi - x.lo <= 2 * ulp * 1.0001 && x.hi - x.lo >= ulp * 0.99);
     }
     struct hm_ival x = number("-1.5", HM_PRINTING_ROUND_TRIP);
-    assert_true(x.lo == -1.5 - 0x1p-24 && x.hi == -1.5 + 0x1p-24);
+    assert_true(x.lo == -1.5 - 0x1p-23 && x.hi == -1.5 + 0x1p-23);
 }
 
 static void logarithms_and_allowances_enclose(void **state)
