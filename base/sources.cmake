@@ -8,4 +8,5 @@ list(APPEND HALLMARK_SOURCES
   base/json_text_check.c
   base/memory.c
   base/rational.c
-  base/sha256.c)
+  base/sha256.c
+  base/text.c)

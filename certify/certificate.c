@@ -8,6 +8,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+const char *const hm_certified_names[HM_CERT_VERDICTS] = {[HM_CERT_NO] = "no",
+                                                          [HM_CERT_YES] = "yes",
+                                                          [HM_CERT_VACUOUS] = "vacuous",
+                                                          [HM_CERT_INAPPLICABLE] = "inapplicable",
+                                                          [HM_CERT_UNDECIDED] = "undecided"};
+const char *const hm_verdict_names[HM_VERDICTS] = {[HM_NO] = "no", [HM_YES] = "yes", [HM_UNDECIDED] = "undecided"};
+
 static hm_status check_query(const struct hm_claim_query *query, struct hm_error *err)
 {
     size_t vocab = query->target->vocab;

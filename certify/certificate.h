@@ -27,7 +27,13 @@ struct hm_level {
 };
 
 // A verdict on a certificate. VACUOUS: coverage cannot fail. INAPPLICABLE: the claim does not speak of these children.
-enum hm_certified { HM_CERT_NO, HM_CERT_YES, HM_CERT_VACUOUS, HM_CERT_INAPPLICABLE, HM_CERT_UNDECIDED };
+enum hm_certified { HM_CERT_NO, HM_CERT_YES, HM_CERT_VACUOUS, HM_CERT_INAPPLICABLE, HM_CERT_UNDECIDED, HM_CERT_VERDICTS };
+
+enum { HM_VERDICTS = HM_UNDECIDED + 1 };
+
+// Their words in logs and reports: "no", "yes", "vacuous", "inapplicable", "undecided"; and of answers.
+extern const char *const hm_certified_names[HM_CERT_VERDICTS];
+extern const char *const hm_verdict_names[HM_VERDICTS];
 
 struct hm_margin { // docs/theory.md §3
     struct hm_ival gap, klf, klr, tv;

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-static const char *const VERDICTS[] = {"no", "yes", "undecided"};
-static const char *const CERTIFIED[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
-
 // [a, s].
 static hm_status parse_tied(const struct hm_place *place, const cJSON *in, const char *key, uint32_t out[2])
 {
@@ -49,7 +46,7 @@ static hm_status parse_margin(const struct hm_place *place, const cJSON *in, str
 static hm_status parse_certified(const struct hm_place *place, const cJSON *in, const char *key, enum hm_certified *out)
 {
     int which;
-    TRY(hm_field_choice(place, in, key, CERTIFIED, 5, &which));
+    TRY(hm_field_choice(place, in, key, hm_certified_names, HM_CERT_VERDICTS, &which));
     *out = (enum hm_certified)which;
     return HM_OK;
 }
@@ -70,7 +67,7 @@ static hm_status parse_verdicts(const struct hm_place *place, const cJSON *in, s
     if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(in, "certified")))
         return hm_field_string(place, in, "why", &out->why);
     TRY(parse_three(place, in, out->certified));
-    TRY(hm_field_choice(place, in, "covered", VERDICTS, 3, &which));
+    TRY(hm_field_choice(place, in, "covered", hm_verdict_names, HM_VERDICTS, &which));
     out->covered = (enum hm_verdict)which;
     out->has_verdicts = true;
     return HM_OK;
@@ -187,7 +184,7 @@ static hm_status parse_claim(const struct hm_log_reader *r, const struct hm_plac
     TRY(hm_field_integer(place, in, "k", 0, vocab, &out->k));
     TRY(parse_edge(place, in, vocab, out));
     if (has_token) {
-        TRY(hm_field_choice(place, in, "accepts", VERDICTS, 3, &which));
+        TRY(hm_field_choice(place, in, "accepts", hm_verdict_names, HM_VERDICTS, &which));
         out->accepts = (enum hm_verdict)which;
         out->has_accepts = true;
     }

@@ -4,21 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const char *verdict_text(enum hm_verdict verdict)
-{
-    return verdict == HM_YES ? "yes" : verdict == HM_NO ? "no" : "undecided";
-}
-
-static const char *certified_text(enum hm_certified certified)
-{
-    static const char *const text[] = {[HM_CERT_NO] = "no",
-                                       [HM_CERT_YES] = "yes",
-                                       [HM_CERT_VACUOUS] = "vacuous",
-                                       [HM_CERT_INAPPLICABLE] = "inapplicable",
-                                       [HM_CERT_UNDECIDED] = "undecided"};
-    return text[certified];
-}
-
 // k, the token's membership and the edge alone: what is left of a claim when nothing was proposed.
 static hm_status make_childless(struct hm_stamp_scene *s, const struct hm_rule *rule, struct hm_claim *claim)
 {
@@ -103,8 +88,8 @@ static const char *why_not_certified(const struct hm_stamp_scene *s, size_t m)
 
 static void add_verdicts(struct hm_line *line, const enum hm_certified certified[3])
 {
-    hm_line_format(line, ",\"certified\":{\"klf\":\"%s\",\"klr\":\"%s\",\"tv\":\"%s\"}", certified_text(certified[0]),
-                   certified_text(certified[1]), certified_text(certified[2]));
+    hm_line_format(line, ",\"certified\":{\"klf\":\"%s\",\"klr\":\"%s\",\"tv\":\"%s\"}", hm_certified_names[certified[0]],
+                   hm_certified_names[certified[1]], hm_certified_names[certified[2]]);
 }
 
 static void add_certified(struct hm_stamp_scene *s, const struct hm_claim *claim, size_t m)
@@ -114,7 +99,7 @@ static void add_certified(struct hm_stamp_scene *s, const struct hm_claim *claim
         hm_line_text(s->line, why_not_certified(s, m));
         return;
     }
-    hm_line_format(s->line, ",\"covered\":\"%s\"", verdict_text(claim->covered));
+    hm_line_format(s->line, ",\"covered\":\"%s\"", hm_verdict_names[claim->covered]);
     add_verdicts(s->line, claim->certified);
 }
 
@@ -155,7 +140,7 @@ static hm_status add_divergences(struct hm_stamp_scene *s, const struct hm_claim
         if (rc) return rc;
         hm_line_format(s->line, "%s\"%s\":{\"star\":", i ? "," : ",\"divergences\":{", config->divergence_text[i]);
         hm_line_ival(s->line, hm_stamp_provable(star));
-        if (claim->has_draft) hm_line_format(s->line, ",\"certified\":\"%s\"}", certified_text(verdict));
+        if (claim->has_draft) hm_line_format(s->line, ",\"certified\":\"%s\"}", hm_certified_names[verdict]);
         else hm_line_bytes(s->line, ",\"certified\":null}", 18);
         *undecided += claim->has_draft && verdict == HM_CERT_UNDECIDED;
     }
@@ -224,7 +209,7 @@ hm_status hm_stamp_add_claim(struct hm_stamp_scene *s, size_t rule, uint32_t m_a
     hm_line_bytes(line, "{\"rule\":", 8);
     hm_line_text(line, s->config->rule_text[rule]);
     hm_line_format(line, ",\"m\":%zu,\"m_from\":\"%s\",\"k\":%zu", query.m, from_tree ? "tree" : "fixed", claim.k);
-    if (hm_stamp_has_token(s)) hm_line_format(line, ",\"accepts\":\"%s\"", verdict_text(claim.accepts));
+    if (hm_stamp_has_token(s)) hm_line_format(line, ",\"accepts\":\"%s\"", hm_verdict_names[claim.accepts]);
     add_edge(s, claim.edge);
     if (query.m > 0) add_bounds(s, &claim);
     add_certified(s, &claim, query.m);

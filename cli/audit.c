@@ -1,6 +1,7 @@
 // `hallmark audit`: what can be proved from what another program logged (docs/audit.md, docs/evidence.md).
 #include "cli/audit.h"
 #include "cli/command.h"
+#include "cli/print.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,28 +49,8 @@ static cJSON *finding_json(const struct hm_audit_run *run, const struct hm_findi
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "kind", "finding");
     cJSON_AddNumberToObject(object, "input", (double)run->number);
-    cJSON_AddStringToObject(object, "finding", hm_finding_name(f->kind));
-    cJSON_AddStringToObject(object, "side", side);
-    if (f->sequence >= 0) cJSON_AddNumberToObject(object, "sequence", (double)f->sequence);
-    else cJSON_AddNullToObject(object, "sequence");
-    if (f->t >= 0) cJSON_AddNumberToObject(object, "t", (double)f->t);
-    else cJSON_AddNullToObject(object, "t");
-    cJSON_AddStringToObject(object, "where", f->where);
-    cJSON_AddStringToObject(object, "message", f->what);
+    hm_json_add_finding(object, f, side);
     return object;
-}
-
-void hm_audit_print_folded(FILE *to, int indent, const char *text)
-{
-    size_t room = (size_t)(79 - indent);
-    while (*text) {
-        size_t n = strlen(text), cut = n;
-        if (n > room)
-            for (cut = room; cut > 0 && text[cut] != ' ';) cut--;
-        if (cut == 0) cut = room < n ? room : n;
-        fprintf(to, "%*s%.*s\n", indent, "", (int)cut, text);
-        text += cut + (text[cut] == ' ');
-    }
 }
 
 static void print_finding_text(FILE *to, const struct hm_finding *f, bool of_draft)
@@ -87,8 +68,8 @@ static void print_finding_text(FILE *to, const struct hm_finding *f, bool of_dra
     }
     fprintf(to, "%s:\n", head);
     snprintf(line, sizeof line, "at %s:", f->where);
-    if (f->where[0]) hm_audit_print_folded(to, 11, line);
-    hm_audit_print_folded(to, 11, f->what);
+    if (f->where[0]) hm_print_folded(to, 11, line);
+    hm_print_folded(to, 11, f->what);
 }
 
 hm_status hm_audit_print_finding(struct hm_audit_run *run, const struct hm_finding *f, const char *side,
@@ -145,7 +126,7 @@ static hm_status audit_one(struct hm_audit_options *o, struct hm_parts_run *part
     if (rc && rc != HM_MEMORY && o->input_count > 1) {
         fprintf(stderr, "hallmark: %s\n", wrong.message);
         if (!o->json) fputs("unreadable\n", run.to);
-        if (!o->json) hm_audit_print_folded(run.to, 11, wrong.message);
+        if (!o->json) hm_print_folded(run.to, 11, wrong.message);
         run.result = (struct hm_audit_result){.exit = HM_EXIT_USAGE};
     } else if (rc) {
         *err = wrong;

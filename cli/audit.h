@@ -23,9 +23,6 @@ hm_status hm_audit_evidence(struct hm_audit_run *run, struct hm_source_file *sou
 // What a source of this audit is opened with.
 struct hm_source_options hm_audit_source_options(const struct hm_audit_options *options);
 
-// Text of at most 79 columns behind an indent, folded at spaces.
-void hm_audit_print_folded(FILE *to, int indent, const char *text);
-
 // One line of JSON; deletes the object (NULL: memory ran out while it was made).
 hm_status hm_audit_print_json(struct hm_audit_run *run, cJSON *object, struct hm_error *err);
 

@@ -3,6 +3,7 @@
 #include "cli/audit_table.h"
 #include "cli/audit_token.h"
 #include "cli/command.h"
+#include "cli/print.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -174,11 +175,6 @@ static hm_status walk(struct audit *a, struct hm_error *err)
     }
 }
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static void print_head(const struct audit *a)
 {
     FILE *to = a->run->to;
@@ -207,7 +203,7 @@ static void print_read(const struct audit *a)
     const struct hm_audit_result *r = &a->run->result;
     FILE *to = a->run->to;
     fprintf(to, "read       %" PRIu64 " sequence%s, %" PRIu64 " token%s; %" PRIu64 " with evidence", r->sequences,
-            plural(r->sequences), r->tokens, plural(r->tokens), r->with_row);
+            hm_plural(r->sequences), r->tokens, hm_plural(r->tokens), r->with_row);
     if (r->with_row && a->least_listed == a->most_listed) fprintf(to, ", %" PRIu64 " entries each", a->most_listed);
     else if (r->with_row) fprintf(to, ", %" PRIu64 " to %" PRIu64 " entries", a->least_listed, a->most_listed);
     fputc('\n', to);
@@ -236,8 +232,8 @@ static void print_missing(const struct audit *a)
         if (!a->missing[i]) continue;
         if (!any) fputs("\nNot enough evidence\n", a->run->to);
         any = true;
-        fprintf(a->run->to, "  %-34s at %" PRIu64 " token%s\n", names[i], a->missing[i], plural(a->missing[i]));
-        hm_audit_print_folded(a->run->to, 6, hm_format_flag(hm_source_format(a->source), (enum hm_missing)i));
+        fprintf(a->run->to, "  %-34s at %" PRIu64 " token%s\n", names[i], a->missing[i], hm_plural(a->missing[i]));
+        hm_print_folded(a->run->to, 6, hm_format_flag(hm_source_format(a->source), (enum hm_missing)i));
     }
 }
 

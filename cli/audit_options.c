@@ -110,21 +110,6 @@ static hm_status add_draft(char *path, struct hm_audit_options *o, struct hm_err
     return HM_OK;
 }
 
-static hm_status parse_format(const char *text, struct hm_audit_options *o, struct hm_error *err)
-{
-    const char *names[HM_FORMATS + 1] = {NULL};
-    for (int i = 0; i < HM_FORMATS; i++) names[i] = hm_format_name((enum hm_format)i);
-    o->format = text;
-    return hm_flag_one_of("format", text, names, err);
-}
-
-static hm_status parse_printing(const char *text, struct hm_audit_options *o, struct hm_error *err)
-{
-    static const char *const words[] = {"rounded", "round-trip", NULL};
-    o->printing = strcmp(text, words[1]) == 0 ? HM_PRINTING_ROUND_TRIP : HM_PRINTING_ROUNDED;
-    return hm_flag_one_of("printing", text, words, err);
-}
-
 // From 0 to 1 nat; rounded up, so that the allowance is not smaller than was asked for.
 static hm_status parse_allowance(const char *text, struct hm_audit_options *o, struct hm_error *err)
 {
@@ -149,9 +134,9 @@ static hm_status apply(int flag, char *text, struct hm_audit_options *o, struct 
 {
     switch (flag) {
     case DRAFT: return add_draft(text, o, err);
-    case FORMAT: return parse_format(text, o, err);
+    case FORMAT: return hm_flag_format("format", text, &o->format, err);
     case VOCAB: return hm_flag_size("vocab", text, 2, INT32_MAX, &o->vocab, err);
-    case PRINTING: return parse_printing(text, o, err);
+    case PRINTING: return hm_flag_printing(text, &o->printing, err);
     case ALLOWANCE: return parse_allowance(text, o, err);
     case PROCESSED: o->processed = true; return HM_OK;
     case CLAIM: return parse_claimed(text, o, err);
@@ -202,15 +187,10 @@ hm_status hm_audit_options_parse(int argc, char **argv, struct hm_audit_options 
     opterr = 0;
     optind = 1;
     while ((flag = getopt_long(argc, argv, ":t:h", flags, NULL)) != -1) {
-        const char *word = argv[optind - 1];
-        char letter[3] = {'-', (char)optopt, 0};
         if (flag == 'h') *help = true;
         if (flag == 'h') return HM_OK;
-        if (flag == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
-        if (flag == '?')
-            return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark audit --help)",
-                           optopt ? letter : word);
-        hm_status rc = apply(flag, optarg, out, err);
+        hm_status rc = hm_flag_refuse(flag, argv, "audit", err);
+        if (!rc) rc = apply(flag, optarg, out, err);
         if (rc) return rc;
     }
     return settle(argc - optind, argv + optind, out, err);

@@ -5,6 +5,7 @@
 #include "cli/audit_input.h"
 #include "cli/audit_table.h"
 #include "cli/command.h"
+#include "cli/print.h"
 #include "cli/stamping.h"
 
 #include <dirent.h>
@@ -233,19 +234,14 @@ static hm_status certify(struct audit *a, struct hm_stamp_summary *summary, stru
 
 // ---- the whole
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_head(const struct audit *a)
 {
     const struct hm_row_file_info *t = &a->input.target_info, *d = &a->input.draft_info;
     char *temperature = hm_rational_text(&a->options->temperature);
     fprintf(a->run->to, "target     %s: %zu row%s of %zu logits, %s,\n           at temperature %s\n", t->name, t->rows,
-            plural(t->rows), t->vocab, t->type, temperature ? temperature : "?");
+            hm_plural(t->rows), t->vocab, t->type, temperature ? temperature : "?");
     if (d->name)
-        fprintf(a->run->to, "draft      %s: %zu row%s of %zu logits, %s\n", d->name, d->rows, plural(d->rows), d->vocab,
+        fprintf(a->run->to, "draft      %s: %zu row%s of %zu logits, %s\n", d->name, d->rows, hm_plural(d->rows), d->vocab,
                 d->type);
     free(temperature);
 }
@@ -258,10 +254,10 @@ static void print_tail(const struct audit *a, const struct hm_stamp_summary *sum
     if (summary->rows != all) fprintf(to, "of %zu ", all);
     fprintf(to, "read");
     if (a->run->result.findings)
-        fprintf(to, "; %llu finding%s", (unsigned long long)a->run->result.findings, plural(a->run->result.findings));
+        fprintf(to, "; %llu finding%s", (unsigned long long)a->run->result.findings, hm_plural(a->run->result.findings));
     if (summary->undecided)
         fprintf(to, "; %llu question%s undecided at 4096 bits", (unsigned long long)summary->undecided,
-                plural(summary->undecided));
+                hm_plural(summary->undecided));
     fputc('\n', to);
     if (a->options->log)
         fprintf(to, "log        %s: hallmark verify %s%s\n", a->options->log,

@@ -34,6 +34,7 @@ static cJSON *to_json(size_t input, const char *claimed, const struct hm_likelih
     cJSON_AddNumberToObject(object, "tokens", (double)l->tokens);
     cJSON_AddNumberToObject(object, "first", (double)l->first);
     cJSON_AddNumberToObject(object, "without", (double)l->without);
+    cJSON_AddRawToObject(object, "p_value", hm_number_json_up(hm_likelihood_p_value(l)).text);
     cJSON_AddRawToObject(object, "ln_p", hm_number_json_up(hm_likelihood_ln_p(l)).text);
     cJSON_AddBoolToObject(object, "refuted", hm_audit_temperature_refuted(l));
     return object;

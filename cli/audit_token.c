@@ -1,15 +1,12 @@
 // Questions about one token: see audit_token.h.
 #include "cli/audit_token.h"
 
-#include "reports/number.h"
+#include "cli/print.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
-
-static const char *const verdict_name[] = {[HM_NO] = "no", [HM_YES] = "yes", [HM_UNDECIDED] = "undecided"};
 
 // Is D < D*?  Enclosures that overlap leave it open.
 static enum hm_certified below(struct hm_ival distance, struct hm_ival level)
@@ -97,14 +94,6 @@ out:
 
 // ---- as JSON
 
-// As text: cJSON leaves digits out, and either end might come to lie inside.
-static void add_ival(cJSON *object, const char *key, struct hm_ival v)
-{
-    char text[2 * HM_NUMBER_SIZE + 4];
-    snprintf(text, sizeof text, "[%s,%s]", hm_number_json_down(v.lo).text, hm_number_json_up(v.hi).text);
-    cJSON_AddRawToObject(object, key, text);
-}
-
 static void add_count(cJSON *array, size_t n)
 {
     cJSON_AddItemToArray(array, n == SIZE_MAX ? cJSON_CreateString("inf") : cJSON_CreateNumber((double)n));
@@ -112,26 +101,21 @@ static void add_count(cJSON *array, size_t n)
 
 static cJSON *claim_json(const struct hm_audit_options *o, size_t i, const struct hm_audit_claim *c)
 {
-    static const char *const names[] = {[HM_CERT_NO] = "no",
-                                        [HM_CERT_YES] = "yes",
-                                        [HM_CERT_VACUOUS] = "vacuous",
-                                        [HM_CERT_INAPPLICABLE] = "inapplicable",
-                                        [HM_CERT_UNDECIDED] = "undecided"};
     static const char *const keys[] = {"klf", "klr", "tv"};
     char *rule = hm_rule_text(&o->rule[i / o->m_count]);
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "rule", rule ? rule : "");
     cJSON_AddNumberToObject(object, "m", o->m[i % o->m_count]);
-    if (c->asked) cJSON_AddStringToObject(object, "accepts", verdict_name[c->accepts]);
+    if (c->asked) cJSON_AddStringToObject(object, "accepts", hm_verdict_names[c->accepts]);
     cJSON *k = cJSON_AddArrayToObject(object, "k");
     add_count(k, c->k.least);
     add_count(k, c->k.most);
-    if (c->asked) add_ival(object, "radius", c->radius);
-    add_ival(object, keys[0], c->level.klf);
-    add_ival(object, keys[1], c->level.klr);
-    add_ival(object, keys[2], c->level.tv);
+    if (c->asked) hm_json_add_ival(object, "radius", c->radius);
+    hm_json_add_ival(object, keys[0], c->level.klf);
+    hm_json_add_ival(object, keys[1], c->level.klr);
+    hm_json_add_ival(object, keys[2], c->level.tv);
     cJSON *certified = c->judged ? cJSON_AddObjectToObject(object, "certified") : NULL;
-    for (int j = 0; certified && j < 3; j++) cJSON_AddStringToObject(certified, keys[j], names[c->certified[j]]);
+    for (int j = 0; certified && j < 3; j++) cJSON_AddStringToObject(certified, keys[j], hm_certified_names[c->certified[j]]);
     free(rule);
     return object;
 }
@@ -169,15 +153,15 @@ cJSON *hm_audit_token_json(const struct hm_audit_options *o, size_t input, const
     else cJSON_AddNullToObject(object, "token");
     add_text(object, token);
     cJSON_AddNumberToObject(object, "known", (double)(token->row.logits ? token->row.vocab : token->row.count));
-    add_ival(object, "seen", answers->seen);
-    add_ival(object, "unseen", answers->unseen);
-    add_ival(object, "entropy", answers->entropy);
-    if (answers->asked) add_ival(object, "surprise", answers->surprise);
-    if (answers->asked) add_ival(object, "regret", answers->regret);
+    hm_json_add_ival(object, "seen", answers->seen);
+    hm_json_add_ival(object, "unseen", answers->unseen);
+    hm_json_add_ival(object, "entropy", answers->entropy);
+    if (answers->asked) hm_json_add_ival(object, "surprise", answers->surprise);
+    if (answers->asked) hm_json_add_ival(object, "regret", answers->regret);
     if (draft) {
-        add_ival(object, "kl_pq", answers->distance.kl_pq);
-        add_ival(object, "kl_qp", answers->distance.kl_qp);
-        add_ival(object, "tv", answers->distance.tv);
+        hm_json_add_ival(object, "kl_pq", answers->distance.kl_pq);
+        hm_json_add_ival(object, "kl_qp", answers->distance.kl_qp);
+        hm_json_add_ival(object, "tv", answers->distance.tv);
     }
     cJSON *list = cJSON_AddArrayToObject(object, "claims");
     for (size_t i = 0; i < o->rule_count * o->m_count; i++) cJSON_AddItemToArray(list, claim_json(o, i, &claims[i]));

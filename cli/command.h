@@ -21,6 +21,9 @@ int hm_cmd_verify(int argc, char **argv);
 struct cJSON;
 hm_status hm_cli_print_json(struct cJSON *object, struct hm_error *err);
 
+// Flushes standard output; HM_IO when anything written there was lost.
+hm_status hm_cli_flush(struct hm_error *err);
+
 // Prints "hallmark: message" on standard error and returns HM_EXIT_USAGE.
 int hm_cli_fail(const struct hm_error *err);
 

@@ -1,6 +1,7 @@
 // `hallmark compare --json`: one object a line, as docs/compare.md "What it prints" lists them.
 #include "cli/command.h"
 #include "cli/compare_run.h"
+#include "cli/print.h"
 #include "reports/number.h"
 
 #include <cjson/cJSON.h>
@@ -9,37 +10,15 @@
 
 // ---- fields
 
-static void add_text(cJSON *to, const char *key, const char *text)
-{
-    char clean[256];
-    snprintf(clean, sizeof clean, "%s", text);
-    hm_compare_clean(clean);
-    cJSON_AddStringToObject(to, key, clean);
-}
-
-static void add_count(cJSON *to, const char *key, uint64_t count)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)count);
-    cJSON_AddRawToObject(to, key, text);
-}
-
 static void add_id(cJSON *to, const char *key, int32_t id)
 {
     if (id >= 0) cJSON_AddNumberToObject(to, key, id);
     else cJSON_AddNullToObject(to, key);
 }
 
-static void add_ival(cJSON *to, const char *key, struct hm_ival x)
-{
-    char text[2 * HM_NUMBER_SIZE + 4];
-    snprintf(text, sizeof text, "[%s,%s]", hm_number_json_down(x.lo).text, hm_number_json_up(x.hi).text);
-    cJSON_AddRawToObject(to, key, text);
-}
-
 static void add_ival_if(cJSON *to, const char *key, bool known, struct hm_ival x)
 {
-    if (known) add_ival(to, key, x);
+    if (known) hm_json_add_ival(to, key, x);
     else cJSON_AddNullToObject(to, key);
 }
 
@@ -53,7 +32,7 @@ static cJSON *begin(const char *kind)
 static void add_prompt(cJSON *to, const struct hm_spool_prompt *prompt)
 {
     cJSON_AddNumberToObject(to, "prompt", prompt->number);
-    add_text(to, "id", prompt->id);
+    hm_json_add_text(to, "id", prompt->id);
 }
 
 // ---- records
@@ -62,11 +41,11 @@ static void add_fork_side(cJSON *to, const char *key, const struct hm_fork_side 
 {
     cJSON *object = cJSON_AddObjectToObject(to, key);
     add_id(object, "token", side->token);
-    add_text(object, "text", side->token_text);
+    hm_json_add_text(object, "text", side->token_text);
     add_id(object, "first", side->first);
-    add_text(object, "first_text", side->first_text);
+    hm_json_add_text(object, "first_text", side->first_text);
     add_id(object, "second", side->second);
-    add_text(object, "second_text", side->second_text);
+    hm_json_add_text(object, "second_text", side->second_text);
     add_ival_if(object, "gap", side->has_row, side->gap);
     add_ival_if(object, "radius", side->has_row, side->radius);
     if (side->lacks) cJSON_AddStringToObject(object, "missing", hm_missing_name(side->missing));
@@ -77,13 +56,13 @@ static cJSON *fork_object(const struct hm_compare_judged *j)
     const struct hm_fork *fork = &j->record->fork.fork;
     cJSON *object = begin("fork");
     add_prompt(object, j->prompt);
-    add_text(object, "category", j->prompt->category);
+    hm_json_add_text(object, "category", j->prompt->category);
     if (j->record->fork.width > 0) cJSON_AddNumberToObject(object, "width", j->record->fork.width);
     else cJSON_AddNullToObject(object, "width");
     cJSON_AddNumberToObject(object, "t", fork->t);
     cJSON_AddStringToObject(object, "class", hm_fork_class_name(fork->kind));
     cJSON_AddStringToObject(object, "why", fork->why);
-    add_ival(object, "needs", fork->needs);
+    hm_json_add_ival(object, "needs", fork->needs);
     add_ival_if(object, "noise", fork->has_noise, fork->noise);
     add_ival_if(object, "level", fork->has_level, fork->level);
     add_fork_side(object, "a", &fork->a);
@@ -98,10 +77,10 @@ static cJSON *position_object(const char *kind, const struct hm_compare_judged *
     add_prompt(object, j->prompt);
     cJSON_AddNumberToObject(object, "t", p->t);
     if (p->of_prompt) cJSON_AddTrueToObject(object, "of_prompt");
-    add_ival(object, "noise", p->noise.nats);
-    add_ival(object, "ulps", p->noise.ulps);
-    if (strcmp(kind, "outlier") == 0) add_ival(object, "level", j->level);
-    add_count(object, "shared", p->noise.shared);
+    hm_json_add_ival(object, "noise", p->noise.nats);
+    hm_json_add_ival(object, "ulps", p->noise.ulps);
+    if (strcmp(kind, "outlier") == 0) hm_json_add_ival(object, "level", j->level);
+    hm_json_add_count(object, "shared", p->noise.shared);
     add_id(object, "most", p->noise.most);
     add_id(object, "least", p->noise.least);
     return object;
@@ -111,14 +90,7 @@ static cJSON *finding_object(const struct hm_spool_finding *f)
 {
     char side[2] = {f->side, 0};
     cJSON *object = begin("finding");
-    cJSON_AddStringToObject(object, "side", side);
-    cJSON_AddStringToObject(object, "finding", hm_finding_name(f->finding.kind));
-    if (f->finding.sequence >= 0) cJSON_AddNumberToObject(object, "sequence", (double)f->finding.sequence);
-    else cJSON_AddNullToObject(object, "sequence");
-    if (f->finding.t >= 0) cJSON_AddNumberToObject(object, "t", (double)f->finding.t);
-    else cJSON_AddNullToObject(object, "t");
-    add_text(object, "where", f->finding.where);
-    add_text(object, "message", f->finding.what);
+    hm_json_add_finding(object, &f->finding, side);
     return object;
 }
 
@@ -145,7 +117,7 @@ static void add_side(cJSON *to, const char *key, const struct hm_compare_side *s
         return;
     }
     cJSON *object = cJSON_AddObjectToObject(to, key);
-    add_text(object, "file", side->path);
+    hm_json_add_text(object, "file", side->path);
     cJSON_AddStringToObject(object, "format", hm_format_name(side->format));
     cJSON_AddStringToObject(object, "decided_by", side->decided_by);
 }
@@ -155,7 +127,7 @@ static hm_status print_head(const struct hm_compare_run *run, struct hm_error *e
     cJSON *object = begin("compare");
     add_side(object, "a", &run->side[0]);
     add_side(object, "b", &run->side[1]);
-    if (run->model_name) add_text(object, "model", run->model_name);
+    if (run->model_name) hm_json_add_text(object, "model", run->model_name);
     else cJSON_AddNullToObject(object, "model");
     return hm_cli_print_json(object, err);
 }
@@ -170,7 +142,7 @@ static hm_status print_missing(const struct hm_compare_run *run, struct hm_error
             cJSON_AddStringToObject(object, "side", s ? "B" : "A");
             cJSON_AddStringToObject(object, "field", hm_missing_name((enum hm_missing)m));
             cJSON_AddStringToObject(object, "flag", hm_format_flag(run->side[s].format, (enum hm_missing)m));
-            add_count(object, "places", run->missing[s][m]);
+            hm_json_add_count(object, "places", run->missing[s][m]);
             rc = hm_cli_print_json(object, err);
         }
     return rc;
@@ -185,11 +157,11 @@ static hm_status print_temperatures(const struct hm_compare_run *run, struct hm_
         cJSON *object = begin("temperature");
         cJSON_AddStringToObject(object, "side", s ? "B" : "A");
         cJSON_AddStringToObject(object, "claimed", run->claimed[s]);
-        add_count(object, "tokens", l->tokens);
-        add_count(object, "first", l->first);
-        add_count(object, "open", l->open);
-        add_count(object, "without", l->without);
-        cJSON_AddRawToObject(object, "p_value", hm_number_json_up(hm_compare_p_value(l)).text);
+        hm_json_add_count(object, "tokens", l->tokens);
+        hm_json_add_count(object, "first", l->first);
+        hm_json_add_count(object, "open", l->open);
+        hm_json_add_count(object, "without", l->without);
+        cJSON_AddRawToObject(object, "p_value", hm_number_json_up(hm_likelihood_p_value(l)).text);
         cJSON_AddBoolToObject(object, "refuted", run->refuted[s]);
         rc = hm_cli_print_json(object, err);
     }
@@ -213,7 +185,7 @@ static hm_status print_noise(const struct hm_compare_run *run, struct hm_error *
 {
     struct hm_noise_quantile quantile[HM_NOISE_QUANTILES];
     cJSON *object = begin("noise");
-    add_count(object, "positions", run->noise.lower.count);
+    hm_json_add_count(object, "positions", run->noise.lower.count);
     cJSON_AddStringToObject(object, "type", hm_number_type_name(run->type));
     cJSON *all = cJSON_AddObjectToObject(object, "quantiles");
     hm_compare_quantiles(&run->noise, quantile);
@@ -231,11 +203,11 @@ static hm_status print_groups(const struct hm_compare_run *run, struct hm_error 
         cJSON *object = begin("group");
         cJSON_AddStringToObject(object, "by", g->of_width ? "width" : "category");
         if (g->of_width) cJSON_AddNumberToObject(object, "name", g->width);
-        else add_text(object, "name", g->name);
-        add_count(object, "prompts", g->prompts);
-        add_count(object, "forks", g->forks);
-        add_count(object, "unexplained", g->unexplained);
-        add_count(object, "positions", g->noise.lower.count);
+        else hm_json_add_text(object, "name", g->name);
+        hm_json_add_count(object, "prompts", g->prompts);
+        hm_json_add_count(object, "forks", g->forks);
+        hm_json_add_count(object, "unexplained", g->unexplained);
+        hm_json_add_count(object, "positions", g->noise.lower.count);
         hm_compare_quantiles(&g->noise, quantile);
         add_ival_if(object, "noise_99.9", g->noise.lower.count > 0, quantile[3].nats);
         rc = hm_cli_print_json(object, err);
@@ -246,14 +218,14 @@ static hm_status print_groups(const struct hm_compare_run *run, struct hm_error 
 static hm_status print_summary(const struct hm_compare_run *run, struct hm_error *err)
 {
     cJSON *object = begin("summary");
-    add_count(object, "prompts", run->prompts);
-    add_count(object, "identical", run->identical);
-    add_count(object, "alone", run->pairs.alone);
-    add_count(object, "tokens", run->tokens);
+    hm_json_add_count(object, "prompts", run->prompts);
+    hm_json_add_count(object, "identical", run->identical);
+    hm_json_add_count(object, "alone", run->pairs.alone);
+    hm_json_add_count(object, "tokens", run->tokens);
     for (int c = HM_FORK_TIE; c < HM_FORK_CLASSES; c++)
-        add_count(object, hm_fork_class_name((enum hm_fork_class)c), run->classes[c]);
-    add_count(object, "outliers", run->outliers);
-    add_count(object, "findings", run->findings);
+        hm_json_add_count(object, hm_fork_class_name((enum hm_fork_class)c), run->classes[c]);
+    hm_json_add_count(object, "outliers", run->outliers);
+    hm_json_add_count(object, "findings", run->findings);
     cJSON_AddBoolToObject(object, "foreign", run->foreign);
     cJSON_AddNumberToObject(object, "shared_prefix", hm_compare_median(run));
     cJSON_AddNumberToObject(object, "exit", run->exit);

@@ -112,7 +112,7 @@ hm_status hm_compare_judge(struct hm_compare_run *run, struct hm_error *err)
     run->foreign = hm_noise_is_foreign(&run->noise);
     hm_status rc = hm_compare_each(run, count, run, err);
     if (rc) return rc;
-    for (int s = 0; s < 2; s++) run->refuted[s] = run->likelihood[s].tokens && hm_compare_p_value(&run->likelihood[s]) <= alpha;
+    for (int s = 0; s < 2; s++) run->refuted[s] = run->likelihood[s].tokens && hm_likelihood_p_value(&run->likelihood[s]) <= alpha;
     bool nothing = run->prompts == 0 || (run->tokens == 0 && run->noise.lower.count == 0);
     bool found = run->foreign || run->classes[HM_FORK_UNEXPLAINED] || run->outliers || run->broken || run->refuted[0] ||
                  run->refuted[1];
@@ -146,32 +146,4 @@ uint32_t hm_compare_median(const struct hm_compare_run *run)
     if (run->prompts == 0) return 0;
     qsort(run->prefix, run->prompts, sizeof *run->prefix, by_length);
     return run->prefix[(run->prompts - 1) / 2];
-}
-
-double hm_compare_p_value(const struct hm_likelihood *l)
-{
-    double p = hm_ival_exp(hm_ival_point(hm_likelihood_ln_p(l))).hi;
-    return p < 1 ? p : 1;
-}
-
-// The length of the character at text, or 0 for what is none or a control character.
-static size_t character(const unsigned char *text)
-{
-    size_t n = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc2 ? 2 : text[0] < 0x80 ? 1 : 0;
-    if (n == 1) return text[0] >= 0x20 && text[0] != 0x7f;
-    for (size_t i = 1; i < n; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    if (n == 2 && text[0] == 0xc2 && text[1] < 0xa0) return 0;
-    if (n == 3 && ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0))) return 0;
-    if (n == 4 && (text[0] > 0xf4 || (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90))) return 0;
-    return n;
-}
-
-void hm_compare_clean(char *text)
-{
-    while (*text) {
-        size_t n = character((unsigned char *)text);
-        if (n == 0) *text = '?';
-        text += n ? n : 1;
-    }
 }

@@ -59,21 +59,6 @@ static const struct option flags[] = {
     {NULL, 0, NULL, 0},
 };
 
-static hm_status parse_format(const char *flag, const char *text, const char **out, struct hm_error *err)
-{
-    const char *names[HM_FORMATS + 1] = {NULL};
-    for (int i = 0; i < HM_FORMATS; i++) names[i] = hm_format_name((enum hm_format)i);
-    *out = text;
-    return hm_flag_one_of(flag, text, names, err);
-}
-
-static hm_status parse_printing(const char *text, struct hm_compare_options *o, struct hm_error *err)
-{
-    static const char *const words[] = {"rounded", "round-trip", NULL};
-    o->printing = strcmp(text, words[1]) == 0 ? HM_PRINTING_ROUND_TRIP : HM_PRINTING_ROUNDED;
-    return hm_flag_one_of("printing", text, words, err);
-}
-
 static hm_status parse_type(const char *text, struct hm_compare_options *o, struct hm_error *err)
 {
     const char *names[HM_TYPES + 1] = {NULL};
@@ -91,14 +76,14 @@ static hm_status apply(int flag, char *text, struct hm_compare_options *o, struc
     switch (flag) {
     case MODEL: o->model = text; return HM_OK;
     case FORMAT:
-        rc = parse_format("format", text, &o->format[0], err);
+        rc = hm_flag_format("format", text, &o->format[0], err);
         o->format[1] = o->format[0];
         return rc;
-    case FORMAT_A: return parse_format("format-a", text, &o->format[0], err);
-    case FORMAT_B: return parse_format("format-b", text, &o->format[1], err);
+    case FORMAT_A: return hm_flag_format("format-a", text, &o->format[0], err);
+    case FORMAT_B: return hm_flag_format("format-b", text, &o->format[1], err);
     case TENSOR: o->tensor = text; return HM_OK;
     case SAME_PATH: o->same_path = true; return HM_OK;
-    case PRINTING: return parse_printing(text, o, err);
+    case PRINTING: return hm_flag_printing(text, &o->printing, err);
     case TYPE: return parse_type(text, o, err);
     case CLAIM: o->claims = true; return hm_flag_temperature("claim-temperature", text, true, &o->claimed, err);
     case ALPHA: return hm_flag_rational("alpha", text, true, 1, &o->alpha, err);
@@ -133,14 +118,10 @@ hm_status hm_compare_options_parse(int argc, char **argv, struct hm_compare_opti
     opterr = 0;
     optind = 0;
     while ((flag = getopt_long(argc, argv, ":t:h", flags, NULL)) != -1) {
-        const char *word = argv[optind - 1];
-        char letter[3] = {'-', (char)optopt, 0};
         if (flag == 'h') *help = true;
         if (flag == 'h') return HM_OK;
-        if (flag == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
-        if (flag == '?')
-            return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark compare --help)", optopt ? letter : word);
-        hm_status rc = apply(flag, optarg, out, err);
+        hm_status rc = hm_flag_refuse(flag, argv, "compare", err);
+        if (!rc) rc = apply(flag, optarg, out, err);
         if (rc) return rc;
     }
     return settle(argc - optind, argv + optind, out, err);

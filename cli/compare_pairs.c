@@ -105,7 +105,7 @@ static hm_status decide(struct hm_compare_pairs *p, struct hm_error *err)
 static bool agree(const struct hm_side_sequence *a, const struct hm_side_sequence *b)
 {
     if (!a->told_prompt || !b->told_prompt) return strcmp(a->id, b->id) == 0;
-    return a->prompt_length == b->prompt_length && memcmp(a->prompt, b->prompt, a->prompt_length * sizeof *a->prompt) == 0;
+    return hm_side_same_prompt(a, b);
 }
 
 // ---- findings

@@ -86,8 +86,5 @@ struct hm_noise_quantile {
 enum { HM_NOISE_QUANTILES = 5 };
 void hm_compare_quantiles(const struct hm_noise_run *run, struct hm_noise_quantile out[HM_NOISE_QUANTILES]);
 uint32_t hm_compare_median(const struct hm_compare_run *run); // shared prefix: the lower middle one
-double hm_compare_p_value(const struct hm_likelihood *likelihood); // rounded up, at most 1
-// Replaces control characters and what is not UTF-8 by '?', in place.
-void hm_compare_clean(char *text);
 
 #endif

@@ -24,6 +24,11 @@ hm_status hm_side_open(struct hm_compare_side *side, struct hm_error *err)
     return HM_OK;
 }
 
+bool hm_side_same_prompt(const struct hm_side_sequence *a, const struct hm_side_sequence *b)
+{
+    return a->prompt_length == b->prompt_length && memcmp(a->prompt, b->prompt, a->prompt_length * sizeof *a->prompt) == 0;
+}
+
 void hm_side_sequence_clear(struct hm_side_sequence *s)
 {
     free(s->id);

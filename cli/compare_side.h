@@ -46,6 +46,9 @@ struct hm_compare_side {
 hm_status hm_side_open(struct hm_compare_side *side, struct hm_error *err);
 void hm_side_close(struct hm_compare_side *side);
 
+// Did both see the same prompt?  Only where both tell.
+bool hm_side_same_prompt(const struct hm_side_sequence *a, const struct hm_side_sequence *b);
+
 void hm_side_sequence_clear(struct hm_side_sequence *sequence);
 
 // Goes to the next sequence, over the rest of this one; *there false at the end of the file.

@@ -1,9 +1,12 @@
 // `hallmark compare` at 80 columns, and the same in Markdown (compare_markdown.c): docs/compare.md "What it prints".
+#include "cli/command.h"
 #include "cli/compare_run.h"
 #include "cli/compare_words.h"
+#include "cli/print.h"
 #include "reports/number.h"
 
-#include <errno.h>
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,12 +15,7 @@ struct printer {
     uint64_t forks, outliers, findings;
 };
 
-enum { BLOCKS = 20 };
-
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
+enum { BLOCKS = 20, BLOCK = 11 }; // blocks shown; their indent
 
 // ---- blocks
 
@@ -62,30 +60,15 @@ static void print_outlier(const struct hm_compare_judged *j)
                p->noise.shared);
 }
 
-// At 80 columns, indented like a block.
-static void print_wrapped(const char *text)
-{
-    enum { MOST = 69 };
-    while (*text) {
-        size_t n = strlen(text), at = n;
-        if (n > MOST)
-            for (at = MOST; at > 0 && text[at] != ' ';) at--;
-        if (at == 0) at = n;
-        printf("           %.*s\n", (int)at, text);
-        text += at;
-        while (*text == ' ') text++;
-    }
-}
-
 static void print_finding(const struct hm_spool_finding *f)
 {
     char what[HM_FINDING_WHAT], where[HM_FINDING_WHERE];
     snprintf(what, sizeof what, "%s", f->finding.what);
     snprintf(where, sizeof where, "%s", f->finding.where);
-    hm_compare_clean(what);
-    hm_compare_clean(where);
+    hm_text_clean(what);
+    hm_text_clean(where);
     printf("finding    %c, %s%s%s:\n", f->side, hm_finding_name(f->finding.kind), *where ? ", " : "", where);
-    print_wrapped(what);
+    hm_print_folded(stdout, BLOCK, what);
 }
 
 static bool shown(uint64_t *count, uint64_t most, const char *what)
@@ -136,29 +119,29 @@ static void print_counts(const struct hm_compare_run *run)
     uint64_t forks = c[HM_FORK_TIE] + c[HM_FORK_EXPLAINED] + c[HM_FORK_UNEXPLAINED] + c[HM_FORK_UNDECIDED];
     printf("\nprompts    %s: %s identical; %s tokens compared;\n           shared prefix %u token%s (median)\n",
            hm_number_count(run->prompts).text, hm_number_count(run->identical).text, hm_number_count(run->tokens).text,
-           (unsigned)hm_compare_median(run), plural(hm_compare_median(run)));
+           (unsigned)hm_compare_median(run), hm_plural(hm_compare_median(run)));
     printf("forks      %s: %s tie%s, %s explained, %s unexplained, %s undecided\n", hm_number_count(forks).text,
-           hm_number_count(c[HM_FORK_TIE]).text, plural(c[HM_FORK_TIE]), hm_number_count(c[HM_FORK_EXPLAINED]).text,
+           hm_number_count(c[HM_FORK_TIE]).text, hm_plural(c[HM_FORK_TIE]), hm_number_count(c[HM_FORK_EXPLAINED]).text,
            hm_number_count(c[HM_FORK_UNEXPLAINED]).text, hm_number_count(c[HM_FORK_UNDECIDED]).text);
     if (run->noise.lower.count <= HM_LEVEL_LEAST_POSITIONS)
         printf("outliers   not judged: that takes %d other positions with noise\n", HM_LEVEL_LEAST_POSITIONS);
     else
         printf("outliers   %s position%s with more than ten times the usual noise\n", hm_number_count(run->outliers).text,
-               plural(run->outliers));
+               hm_plural(run->outliers));
     if (run->pairs.alone)
-        printf("alone      %s prompt%s without a partner\n", hm_number_count(run->pairs.alone).text, plural(run->pairs.alone));
+        printf("alone      %s prompt%s without a partner\n", hm_number_count(run->pairs.alone).text, hm_plural(run->pairs.alone));
     if (run->parted)
-        printf("parted     %s prompt%s whose contexts differ or are not known\n", hm_number_count(run->parted).text, plural(run->parted));
+        printf("parted     %s prompt%s whose contexts differ or are not known\n", hm_number_count(run->parted).text, hm_plural(run->parted));
     if (run->foreign) puts("foreign    rows differ by more than 1 nat at half of the positions: no rounding does\n"
                            "           that; other weights, another context or other tokens?");
-    if (run->broken) printf("broken     %s row%s that are none\n", hm_number_count(run->broken).text, plural(run->broken));
+    if (run->broken) printf("broken     %s row%s that are none\n", hm_number_count(run->broken).text, hm_plural(run->broken));
 }
 
 static void print_noise(const struct hm_compare_run *run)
 {
     struct hm_noise_quantile q[HM_NOISE_QUANTILES];
     hm_compare_quantiles(&run->noise, q);
-    printf("\nnoise      %s position%s; in nats, each figure between two ends\n", hm_number_count(run->noise.lower.count).text, plural(run->noise.lower.count));
+    printf("\nnoise      %s position%s; in nats, each figure between two ends\n", hm_number_count(run->noise.lower.count).text, hm_plural(run->noise.lower.count));
     for (int i = 0; i < HM_NOISE_QUANTILES && run->noise.lower.count; i++)
         printf("%10s %s\n", i == HM_NOISE_QUANTILES - 1 ? "most" : hm_words_percent(q[i].name).text,
                hm_words_ival(q[i].nats).text);
@@ -186,7 +169,7 @@ static void print_temperatures(const struct hm_compare_run *run)
         if (!*run->claimed[s]) continue;
         printf("%s    %c: temperature %s: %s of %s tokens are their rows' first;\n           p-value at most %s\n",
                run->refuted[s] ? "refuted" : "claimed", s ? 'B' : 'A', run->claimed[s], hm_number_count(l->first).text,
-               hm_number_count(l->tokens).text, hm_number_up(hm_compare_p_value(l), 3).text);
+               hm_number_count(l->tokens).text, hm_number_up(hm_likelihood_p_value(l), 3).text);
     }
 }
 
@@ -196,8 +179,8 @@ static void print_missing(const struct hm_compare_run *run)
         for (int m = 0; m < HM_MISSINGS; m++)
             if (run->missing[s][m]) {
                 printf("missing    %c, %s, at %s place%s:\n", s ? 'B' : 'A', hm_missing_name((enum hm_missing)m),
-                       hm_number_count(run->missing[s][m]).text, plural(run->missing[s][m]));
-                print_wrapped(hm_format_flag(run->side[s].format, (enum hm_missing)m));
+                       hm_number_count(run->missing[s][m]).text, hm_plural(run->missing[s][m]));
+                hm_print_folded(stdout, BLOCK, hm_format_flag(run->side[s].format, (enum hm_missing)m));
             }
 }
 
@@ -212,6 +195,5 @@ hm_status hm_compare_print_text(struct hm_compare_run *run, struct hm_error *err
     print_groups(run);
     print_temperatures(run);
     print_missing(run);
-    if (fflush(stdout) != 0 || ferror(stdout)) return hm_fail(err, HM_IO, "cannot write to standard output: %s", strerror(errno));
-    return HM_OK;
+    return hm_cli_flush(err);
 }

@@ -2,6 +2,7 @@
 #include "cli/compare_position.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +19,6 @@ static void keep_finding(void *user, char letter, const struct hm_finding *findi
     if (!run->status) run->status = hm_spool_write(&run->spool, &record, run->err);
 }
 
-static void cut_text(char *out, size_t size, const char *text)
-{
-    size_t n = strlen(text);
-    if (n >= size)
-        for (n = size - 1; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
-    memcpy(out, text, n);
-    out[n] = 0;
-}
-
 static hm_status begin_prompt(struct hm_compare_pair *p, struct hm_error *err)
 {
     struct hm_compare_run *run = p->run;
@@ -34,8 +26,8 @@ static hm_status begin_prompt(struct hm_compare_pair *p, struct hm_error *err)
     struct hm_spool_record record = {.kind = HM_SPOOL_PROMPT, .prompt = {.number = a->number}};
     void *prefix = run->prefix;
     p->category = *a->category || run->rescore ? a->category : run->side[1].now.category;
-    cut_text(record.prompt.id, HM_SPOOL_ID, a->id);
-    cut_text(record.prompt.category, HM_SPOOL_CATEGORY, p->category);
+    hm_text_copy(record.prompt.id, HM_SPOOL_ID, a->id, strlen(a->id));
+    hm_text_copy(record.prompt.category, HM_SPOOL_CATEGORY, p->category, strlen(p->category));
     if (!hm_grow(&prefix, &run->prefix_room, run->prompts + 1, sizeof *run->prefix))
         return hm_fail(err, HM_MEMORY, "out of memory for %llu prompts", (unsigned long long)run->prompts);
     run->prefix = prefix;
@@ -152,8 +144,7 @@ static hm_status walk_pair(struct hm_compare_pair *p, struct hm_error *err)
     hm_status rc = begin_prompt(p, err);
     if (!rc) rc = hm_pair_group(p, 0, NULL, err);
     if (!rc) rc = hm_pair_read_claims(p, err);
-    if (!rc && !run->rescore && a->told_prompt && b->told_prompt &&
-        (a->prompt_length != b->prompt_length || memcmp(a->prompt, b->prompt, a->prompt_length * sizeof *a->prompt) != 0)) {
+    if (!rc && !run->rescore && a->told_prompt && b->told_prompt && !hm_side_same_prompt(a, b)) {
         hm_pair_fault(run, 1, HM_FINDING_TOKEN_DIFFERS, -1, "", "expected A's prompt, found another: nothing of it is compared");
         hm_pair_part(p);
     }

@@ -3,6 +3,8 @@
 
 #include "reports/number.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +32,7 @@ void hm_words_token(int32_t id, const char *text, char out[HM_WORDS])
 {
     char clean[HM_FORK_TEXT];
     snprintf(clean, sizeof clean, "%s", text);
-    hm_compare_clean(clean);
+    hm_text_clean(clean);
     if (id >= 0 && *clean) snprintf(out, HM_WORDS, "%d \"%s\"", (int)id, clean);
     else if (id >= 0) snprintf(out, HM_WORDS, "%d", (int)id);
     else if (*clean) snprintf(out, HM_WORDS, "\"%s\"", clean);
@@ -41,7 +43,7 @@ void hm_words_place(const struct hm_spool_prompt *prompt, uint32_t t, int32_t wi
 {
     char id[HM_SPOOL_ID + 4] = "", wide[32] = "", clean[HM_SPOOL_ID];
     snprintf(clean, sizeof clean, "%s", prompt->id);
-    hm_compare_clean(clean);
+    hm_text_clean(clean);
     if (*clean) snprintf(id, sizeof id, " \"%s\"", clean);
     if (width > 0) snprintf(wide, sizeof wide, ", width %d", (int)width);
     snprintf(out, HM_WORDS, "prompt %u%s, token %u%s", (unsigned)prompt->number, id, (unsigned)t, wide);
@@ -51,7 +53,7 @@ void hm_words_group(const struct hm_compare_group *group, char out[HM_WORDS])
 {
     char name[HM_SPOOL_CATEGORY];
     snprintf(name, sizeof name, "%s", group->name);
-    hm_compare_clean(name);
+    hm_text_clean(name);
     if (group->of_width) snprintf(out, HM_WORDS, "width %d", (int)group->width);
     else snprintf(out, HM_WORDS, "category %s", name);
 }

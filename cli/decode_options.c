@@ -248,12 +248,8 @@ hm_status hm_decode_options_parse(int argc, char **argv, struct hm_decode_option
             *what = HM_PARSED_HELP;
             return HM_OK;
         }
-        const char *word = argv[optind - 1];
-        if (flag == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
-        char letter[3] = {'-', (char)optopt, 0};
-        if (flag == '?')
-            return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark decode --help)", optopt ? letter : word);
-        hm_status rc = apply(flag, optarg, out, err);
+        hm_status rc = hm_flag_refuse(flag, argv, "decode", err);
+        if (!rc) rc = apply(flag, optarg, out, err);
         if (rc) return rc;
     }
     if (optind < argc)

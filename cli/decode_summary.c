@@ -42,10 +42,9 @@ static double tokens_per_round(const struct hm_session_counts *c)
 static void add_verdicts(cJSON *claim, const struct hm_stamp_count *count)
 {
     static const char *const divergence[] = {"klf", "klr", "tv"};
-    static const char *const verdict[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
     for (int i = 0; i < 3; i++) {
         cJSON *object = cJSON_AddObjectToObject(claim, divergence[i]);
-        for (int j = 0; j < 5; j++) cJSON_AddNumberToObject(object, verdict[j], (double)count->verdict[i][j]);
+        for (int j = 0; j < HM_CERT_VERDICTS; j++) cJSON_AddNumberToObject(object, hm_certified_names[j], (double)count->verdict[i][j]);
     }
 }
 

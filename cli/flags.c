@@ -4,6 +4,7 @@
 #include "certify/stamp.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,4 +157,28 @@ hm_status hm_flag_law(const char *text, bool *iid, bool *topk, struct hm_error *
     if (*which) return twice("law", text, err);
     *which = true;
     return HM_OK;
+}
+
+hm_status hm_flag_refuse(int found, char *const *argv, const char *command, struct hm_error *err)
+{
+    char letter[3] = {'-', (char)optopt, 0};
+    const char *word = argv[optind - 1];
+    if (found == ':') return hm_fail(err, HM_USAGE, "%s: expected a value after it", word);
+    if (found != '?') return HM_OK;
+    return hm_fail(err, HM_USAGE, "unknown or ambiguous flag \"%s\" (hallmark %s --help)", optopt ? letter : word, command);
+}
+
+hm_status hm_flag_format(const char *flag, const char *text, const char **out, struct hm_error *err)
+{
+    const char *names[HM_FORMATS + 1] = {NULL};
+    for (int i = 0; i < HM_FORMATS; i++) names[i] = hm_format_name((enum hm_format)i);
+    *out = text;
+    return hm_flag_one_of(flag, text, names, err);
+}
+
+hm_status hm_flag_printing(const char *text, enum hm_printing *out, struct hm_error *err)
+{
+    static const char *const words[] = {"rounded", "round-trip", NULL};
+    *out = strcmp(text, words[1]) == 0 ? HM_PRINTING_ROUND_TRIP : HM_PRINTING_ROUNDED;
+    return hm_flag_one_of("printing", text, words, err);
 }

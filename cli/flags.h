@@ -7,6 +7,7 @@
 #include "base/rational.h"
 #include "certify/divergence.h"
 #include "certify/rule.h"
+#include "evidence/source.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +59,13 @@ hm_status hm_flag_add_m(const char *text, bool tree, uint32_t m[HM_MOST_M], size
 
 hm_status hm_flag_add_divergence(const char *text, struct hm_divergence divergence[HM_MOST_DIVERGENCES], size_t *count,
                                  struct hm_error *err);
+
+// What getopt_long found at argv[optind - 1] when it returned ':' or '?', as HM_USAGE; HM_OK for everything else.
+hm_status hm_flag_refuse(int found, char *const *argv, const char *command, struct hm_error *err);
+
+// How logs of other engines are read: --format (the name of one), --printing.
+hm_status hm_flag_format(const char *flag, const char *text, const char **out, struct hm_error *err);
+hm_status hm_flag_printing(const char *text, enum hm_printing *out, struct hm_error *err);
 
 // --law iid or topk: sets the one that is named.
 hm_status hm_flag_law(const char *text, bool *iid, bool *topk, struct hm_error *err);

@@ -4,9 +4,9 @@
 
 #include "base/memory.h"
 #include "cli/command.h"
+#include "decode/row_file.h"
 #include "evidence/source.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,20 +113,12 @@ static hm_status parse(int argc, char **argv, struct hm_inspect_options *o, stru
 
 enum kind { LOG, CHECKPOINT, ROWS };
 
-// By the first bytes: a .npy file has a magic, a .safetensors file the length of a header (below 2^40) that begins with
-// a brace.
 static enum kind tell(const char *path)
 {
-    char head[9] = "";
     struct stat status;
     if (strcmp(path, "-") == 0 || stat(path, &status) != 0) return LOG; // whose reader has the words for it
     if (S_ISDIR(status.st_mode)) return CHECKPOINT;
-    if (!S_ISREG(status.st_mode)) return LOG;
-    FILE *file = fopen(path, "rbe");
-    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
-    if (file) fclose(file);
-    if (size >= 6 && memcmp(head, "\x93NUMPY", 6) == 0) return ROWS;
-    return size == sizeof head && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{' ? ROWS : LOG;
+    return hm_row_file_begins(path) ? ROWS : LOG;
 }
 
 // A log of another engine is what `hallmark audit` reads.
@@ -173,8 +165,7 @@ int hm_cmd_inspect(int argc, char **argv)
     }
     hm_status rc = parse(argc, argv, &options, &err);
     if (!rc) rc = inspect(&options, &err);
-    if (!rc && (fflush(stdout) != 0 || ferror(stdout)))
-        rc = hm_fail(&err, HM_IO, "cannot write to standard output: %s", strerror(errno));
+    if (!rc) rc = hm_cli_flush(&err);
     free(options.range);
     return rc ? hm_cli_fail(&err) : HM_EXIT_OK;
 }

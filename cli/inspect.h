@@ -80,7 +80,4 @@ struct hm_inspect_text hm_inspect_logit(double logit);
 // Text in quotes with control characters and quotes escaped, cut after `columns` characters.
 struct hm_inspect_text hm_inspect_quote(const char *text, size_t columns);
 
-const char *hm_inspect_verdict(enum hm_verdict verdict);
-const char *hm_inspect_certified(enum hm_certified verdict);
-
 #endif

@@ -36,7 +36,7 @@ static void print_bound(const char *label, struct hm_ival star, const struct hm_
     if (!verdict)
         puts(bound);
     else
-        printf("%-26s %-26s %s\n", bound, own ? show(&b, *own) : "", hm_inspect_certified(*verdict));
+        printf("%-26s %-26s %s\n", bound, own ? show(&b, *own) : "", hm_certified_names[*verdict]);
 }
 
 static void print_witness(const char *label, struct hm_ival level, const uint32_t tied[2])
@@ -96,8 +96,8 @@ static void print_claim_head(const struct hm_record_claim *c)
 {
     hm_inspect_heading("claim %s, m = %lld%s: k = %lld%s%s%s%s", c->rule, (long long)c->m,
                        c->m_tree ? " (children of the node)" : "", (long long)c->k, c->has_accepts ? ", accepts " : "",
-                       c->has_accepts ? hm_inspect_verdict(c->accepts) : "", c->has_verdicts ? ", covered " : "",
-                       c->has_verdicts ? hm_inspect_verdict(c->covered) : "");
+                       c->has_accepts ? hm_verdict_names[c->accepts] : "", c->has_verdicts ? ", covered " : "",
+                       c->has_verdicts ? hm_verdict_names[c->covered] : "");
 }
 
 void hm_inspect_claim(const struct hm_record_header *header, const struct hm_record_step *step,

@@ -117,15 +117,3 @@ struct hm_inspect_text hm_inspect_quote(const char *text, size_t columns)
     snprintf(out.text + n, sizeof out.text - n, *text ? "\"..." : "\"");
     return out;
 }
-
-const char *hm_inspect_verdict(enum hm_verdict verdict)
-{
-    static const char *const words[] = {"no", "yes", "undecided"};
-    return words[verdict];
-}
-
-const char *hm_inspect_certified(enum hm_certified verdict)
-{
-    static const char *const words[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
-    return words[verdict];
-}

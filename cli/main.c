@@ -51,6 +51,12 @@ int hm_cli_fail(const struct hm_error *err)
     return HM_EXIT_USAGE;
 }
 
+hm_status hm_cli_flush(struct hm_error *err)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return HM_OK;
+    return hm_fail(err, HM_IO, "cannot write to standard output: %s", strerror(errno));
+}
+
 hm_status hm_cli_print_json(struct cJSON *object, struct hm_error *err)
 {
     char *text = object ? cJSON_PrintUnformatted(object) : NULL;

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "study/study.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,8 +208,7 @@ int hm_cmd_select(int argc, char **argv)
     if (!rc && options.candidates) hm_select_candidates_head();
     for (int i = optind; i < argc && !rc; i++) rc = add_file(&studies, &options, argv[i], &err);
     if (!rc && !options.candidates) rc = print_all(&studies, options.format, &err);
-    if (!rc && (fflush(stdout) || ferror(stdout)))
-        rc = hm_fail(&err, HM_IO, "cannot write to standard output: %s", strerror(errno));
+    if (!rc) rc = hm_cli_flush(&err);
     for (size_t i = 0; i < studies.count; i++) hm_study_close(studies.study[i]);
     free(studies.study);
     return rc ? hm_cli_fail(&err) : HM_EXIT_OK;

@@ -53,6 +53,7 @@ add_executable(hallmark_command
   cli/parts_merge.c
   cli/parts_read.c
   cli/parts_write.c
+  cli/print.c
   cli/prompts.c
   cli/record.c
   cli/replay.c

@@ -1,6 +1,7 @@
 // Rows of logits in a file: see row_file.h.
 #include "decode/row_file.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "decode/npy.h"
 #include "decode/safetensors.h"
@@ -10,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 struct hm_row_file {
     char *path;
@@ -117,6 +116,22 @@ static hm_status find_kind(const char *path, bool *npy, struct hm_error *err)
     return rc;
 }
 
+const char *hm_row_file_magic(const uint8_t *data, size_t size)
+{
+    if (hm_npy_begins(data, size)) return "the magic \\x93NUMPY";
+    bool header = size > 8 && data[5] == 0 && data[6] == 0 && data[7] == 0 && data[8] == '{';
+    return header ? "the header of .safetensors" : NULL;
+}
+
+bool hm_row_file_begins(const char *path)
+{
+    struct hm_map map;
+    if (hm_map_open(path, &map, NULL)) return false;
+    bool begins = hm_row_file_magic(map.data, map.size) != NULL;
+    hm_map_close(&map);
+    return begins;
+}
+
 hm_status hm_row_file_open(const char *path, const char *tensor, struct hm_row_file **out, struct hm_error *err)
 {
     bool npy;
@@ -156,12 +171,9 @@ struct hm_row_file_info hm_row_file_info(const struct hm_row_file *f)
 static void release(struct hm_row_file *f, const uint8_t *until)
 {
     enum { STEP = 16 << 20 };
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from, to;
     if (until < f->released) f->released = until;
     if (until - f->released < STEP) return;
-    from = ((uintptr_t)f->released + page - 1) / page * page;
-    to = (uintptr_t)until / page * page;
-    if (to > from) (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    hm_map_release(f->released, (size_t)(until - f->released));
     f->released = until;
 }
 

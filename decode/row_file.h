@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,11 @@ struct hm_row_file_info hm_row_file_info(const struct hm_row_file *file);
 
 // Copies row `index` < rows into out [vocab]. Values are as stored: they may be NaN or infinite.
 void hm_row_file_read(struct hm_row_file *file, size_t index, float *out);
+
+// What says that a file beginning with these bytes is such a file: "the magic \x93NUMPY", or "the header of .safetensors", which
+// is its length (below 2^40) and a brace. NULL: it is none. Then the same of a file; false where it cannot be read.
+const char *hm_row_file_magic(const uint8_t *data, size_t size);
+bool hm_row_file_begins(const char *path);
 
 // SHA-256 of the whole file, in hexadecimal.
 hm_status hm_row_file_hash(const struct hm_row_file *file, char hex[HM_SHA256_HEX], struct hm_error *err);

@@ -109,7 +109,9 @@ struct hm_likelihood {
     double log_p;           // upper bound of ln of the p-value, <= 0; 0 once a token is not the first
 };
 // temperature > 0; of processed rows, whose probabilities are those drawn from, it does not matter.
-double hm_likelihood_ln_p(const struct hm_likelihood *likelihood); // upper bound of ln of the p-value, 0: nothing is refuted
+// Upper bounds of the p-value and of its logarithm; 1 and 0 where nothing can be refuted.
+double hm_likelihood_p_value(const struct hm_likelihood *likelihood);
+double hm_likelihood_ln_p(const struct hm_likelihood *likelihood);
 hm_status hm_likelihood_add(struct hm_likelihood *l, const struct hm_evidence *row, const struct hm_rational *temperature,
                             struct hm_error *err);
 

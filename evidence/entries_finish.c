@@ -2,6 +2,8 @@
 // row. See entries.h.
 #include "evidence/entries.h"
 
+#include "evidence/match.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +12,6 @@
 static bool same_text(const char *a, size_t n, const char *b, size_t m)
 {
     return a && b && n == m && memcmp(a, b, n) == 0;
-}
-
-// A text that several tokens may have: special tokens decode to nothing, pieces of a character to U+FFFD.
-static bool is_vague(const char *text, size_t size)
-{
-    if (!text || size == 0) return true;
-    for (size_t i = 0; i + 3 <= size; i++)
-        if (memcmp(text + i, "\xef\xbf\xbd", 3) == 0) return true;
-    return false;
 }
 
 static bool disjoint(struct hm_ival a, struct hm_ival b)
@@ -65,7 +58,7 @@ static size_t find_emitted(const struct hm_entries *e)
 {
     const struct hm_name *name = &e->emitted;
     size_t by_text = HM_UNSEEN;
-    bool vague = is_vague(name->text, name->size);
+    bool vague = !hm_text_names_token(name->text, name->size);
     for (size_t i = 0; i < e->count; i++) {
         const struct hm_evidence_entry *entry = &e->entry[i];
         if (name->id >= 0 && entry->id >= 0) {
@@ -99,7 +92,7 @@ static struct comparison compare_emitted(struct hm_entries *e, size_t at)
     struct comparison c = {.numbers_differ = e->has_own && disjoint(e->own_printed, e->note[at].printed)};
     if (name->id >= 0 && entry->id >= 0 && name->text && entry->text && name->exact == e->note[at].exact) {
         c.joined = name->exact && ends_with(name, entry);
-        c.texts_differ = !c.joined && !is_vague(entry->text, entry->text_size) && !is_vague(name->text, name->size) &&
+        c.texts_differ = !c.joined && hm_text_names_token(entry->text, entry->text_size) && hm_text_names_token(name->text, name->size) &&
                          !same_text(name->text, name->size, entry->text, entry->text_size);
     }
     if (entry->id < 0) entry->id = name->id;
@@ -114,7 +107,7 @@ static struct comparison compare_emitted(struct hm_entries *e, size_t at)
 static bool lost_by_text(const struct hm_entries *e)
 {
     for (size_t i = 0; i < e->count; i++)
-        if (e->entry[i].id < 0 && !e->note[i].exact && is_vague(e->entry[i].text, e->entry[i].text_size)) return true;
+        if (e->entry[i].id < 0 && !e->note[i].exact && !hm_text_names_token(e->entry[i].text, e->entry[i].text_size)) return true;
     return false;
 }
 
@@ -240,7 +233,7 @@ static size_t rank(struct hm_entries *e, enum hm_entries_order order, size_t emi
 static void forget_vague_texts(struct hm_entries *e)
 {
     for (size_t i = 0; i < e->count; i++)
-        if (e->entry[i].id < 0 && is_vague(e->entry[i].text, e->entry[i].text_size))
+        if (e->entry[i].id < 0 && !hm_text_names_token(e->entry[i].text, e->entry[i].text_size))
             e->entry[i].text = NULL, e->entry[i].text_size = 0;
 }
 

@@ -5,6 +5,8 @@
 #include "evidence/leading.h"
 #include "evidence/match.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -42,13 +44,7 @@ static struct hm_ival half_of(struct hm_ival x)
 
 static void copy_text(char out[HM_FORK_TEXT], const char *text, size_t size)
 {
-    size_t n = text ? size : 0;
-    if (n >= HM_FORK_TEXT) {
-        n = HM_FORK_TEXT - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    }
-    if (n) memcpy(out, text, n);
-    out[n] = 0;
+    hm_text_copy(out, HM_FORK_TEXT, text, text ? size : 0);
 }
 
 static void name_place(const struct hm_evidence *row, size_t place, int32_t *id, char text[HM_FORK_TEXT])

@@ -86,3 +86,8 @@ double hm_likelihood_ln_p(const struct hm_likelihood *l)
 {
     return l->tokens > 0 && l->first == l->tokens && l->without == 0 ? l->log_p : 0;
 }
+
+double hm_likelihood_p_value(const struct hm_likelihood *l)
+{
+    return fmin(hm_ival_exp(hm_ival_point(hm_likelihood_ln_p(l))).hi, 1);
+}

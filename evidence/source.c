@@ -2,6 +2,7 @@
 #include "evidence/source.h"
 
 #include "base/memory.h"
+#include "decode/row_file.h"
 #include "evidence/documents.h"
 #include "evidence/source_state.h"
 
@@ -134,15 +135,6 @@ static bool begins_with(const struct hm_map *map, const char *magic, size_t size
     return map->size >= size && memcmp(map->data, magic, size) == 0;
 }
 
-// A header's length in eight bytes, and the header: JSON's own first bytes would be a length beyond any file.
-static bool is_safetensors(const struct hm_map *map)
-{
-    uint64_t length = 0;
-    if (map->size < 10) return false;
-    for (int i = 8; i-- > 0;) length = length << 8 | map->data[i];
-    return length >= 2 && length <= map->size - 8 && map->data[8] == '{';
-}
-
 static hm_status look_at_documents(const char *path, const struct hm_map *map, struct decision *d, struct hm_error *err)
 {
     struct hm_documents documents;
@@ -160,8 +152,8 @@ static hm_status decide(struct hm_source_file *s, struct hm_error *err)
 {
     struct decision d = {0};
     if (begins_with(&s->map, "_logits_", 8)) fit(&d, HM_FORMAT_LLAMA_KLD, "the magic _logits_");
-    if (begins_with(&s->map, "\x93NUMPY", 6)) fit(&d, HM_FORMAT_ROWS, "the magic \\x93NUMPY");
-    if (is_safetensors(&s->map)) fit(&d, HM_FORMAT_ROWS, "the header of .safetensors");
+    const char *rows = hm_row_file_magic(s->map.data, s->map.size);
+    if (rows) fit(&d, HM_FORMAT_ROWS, rows);
     hm_status rc = d.fits ? HM_OK : look_at_documents(s->path, &s->map, &d, err);
     if (rc) return rc;
     if (!d.fits)

@@ -3,6 +3,7 @@
 #include "reports/gather.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -17,18 +18,6 @@ bool hm_turning_noise(const struct hm_record_step *step, size_t lead, double *ou
     else
         return false;
     return *out >= 0; // two logits of -inf have no difference
-}
-
-// As much of a text as fits, cut at a character border.
-static void copy_text(char *out, size_t size, const char *text)
-{
-    size_t n = strlen(text);
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    }
-    memcpy(out, text, n);
-    out[n] = 0;
 }
 
 void hm_keep_closest(struct hm_gather *g, const struct hm_record_step *step, size_t line)
@@ -56,7 +45,7 @@ void hm_keep_closest(struct hm_gather *g, const struct hm_record_step *step, siz
                                     .radius = radius,
                                     .status = g->status[g->report->lead]};
     for (size_t i = 0; i < 2 && i < step->top_count; i++) close->top[i] = step->top[i];
-    copy_text(close->text, sizeof close->text, step->text);
+    hm_text_copy(close->text, sizeof close->text, step->text, strlen(step->text));
 }
 
 hm_status hm_keep_missed(struct hm_gather *g, const struct hm_record_step *step, size_t line)
@@ -83,6 +72,6 @@ hm_status hm_keep_missed(struct hm_gather *g, const struct hm_record_step *step,
                                  .distance = {step->kl_pq.hi, step->kl_qp.hi, step->tv.hi},
                                  .limit = {c->level.klf.lo, c->level.klr.lo, c->level.tv.lo}};
     for (int i = 0; i < 3; i++) m->certified[i] = (uint8_t)c->certified[i];
-    copy_text(m->text, sizeof m->text, step->text ? step->text : "");
+    hm_text_copy(m->text, sizeof m->text, step->text, step->text ? strlen(step->text) : 0);
     return HM_OK;
 }

@@ -2,6 +2,7 @@
 #include "reports/gather.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,12 +98,8 @@ const char *hm_source_text(unsigned source)
 
 char *hm_clip(const char *text, size_t limit)
 {
-    size_t size = strlen(text);
-    bool cut = size > limit;
-    if (cut) {
-        size = limit;
-        while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80) size--; // not inside a character
-    }
+    size_t whole = strlen(text), size = hm_text_cut(text, whole, limit);
+    bool cut = size < whole;
     char *copy = hm_calloc(size + 4, 1);
     if (!copy) return NULL;
     memcpy(copy, text, size);

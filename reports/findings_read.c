@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,13 +36,7 @@ static hm_status get_text(const struct line *l, const cJSON *in, const char *key
     if (!cJSON_IsString(value) && !cJSON_IsNumber(value)) return bad(l, key, "text", value);
     struct hm_number number = hm_number_near(value->valuedouble, 16);
     const char *text = cJSON_IsString(value) ? value->valuestring : number.text;
-    size_t n = strlen(text);
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    }
-    memcpy(out, text, n);
-    out[n] = 0;
+    hm_text_copy(out, size, text, strlen(text));
     return HM_OK;
 }
 

@@ -74,7 +74,6 @@ void hm_json_blocks(struct hm_output *o, const struct hm_report *r)
 static void put_missed(struct hm_output *o, const struct hm_report *r, const struct hm_missed_step *m)
 {
     static const char *const distance[] = {"kl_pq", "kl_qp", "tv"}, *const limit[] = {"klf", "klr", "tv_limit"};
-    static const char *const verdict[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
     static const char *const by[] = {"by_klf", "by_klr", "by_tv"};
     hm_put(o, "{");
     hm_json_text(o, "log", r->logs[m->log].path, ",");
@@ -89,7 +88,7 @@ static void put_missed(struct hm_output *o, const struct hm_report *r, const str
     for (int i = 0; i < 3; i++) {
         hm_putf(o, ",\"%s_upper\":%s", distance[i], m->has_draft ? hm_number_json_up(m->distance[i]).text : "null");
         hm_putf(o, ",\"%s_lower\":%s", limit[i], m->has_limits ? hm_number_json_down(m->limit[i]).text : "null");
-        hm_putf(o, ",\"%s\":\"%s\"", by[i], verdict[m->certified[i]]);
+        hm_putf(o, ",\"%s\":\"%s\"", by[i], hm_certified_names[m->certified[i]]);
     }
     hm_put(o, "}");
 }

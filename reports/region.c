@@ -2,6 +2,7 @@
 #include "reports/region.h"
 
 #include "base/rational.h"
+#include "base/text.h"
 #include "bounds/ival_math.h"
 
 #include <math.h>
@@ -27,16 +28,6 @@ static bool temperature_of(const char *text, struct hm_ival *out)
     if (good) *out = hm_ival_rational(t.value);
     hm_rational_clear(&t);
     return good;
-}
-
-// A cut never splits a character.
-static void clip(const char *text, char out[64])
-{
-    size_t size = strlen(text);
-    if (size > 63)
-        for (size = 63; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80;) size--;
-    memcpy(out, text, size);
-    out[size] = 0;
 }
 
 static double nearness_of(double distance, double level)
@@ -84,7 +75,7 @@ void hm_regions_add(struct hm_regions *regions, const struct hm_record_step *ste
                           .level = {l->klf, l->klr, l->tv},
                           .water = {l->level_f, l->level_r}};
     if (!fill(&g, step, claim, certify_temperature)) return;
-    clip(step->text, g.text);
+    hm_text_copy(g.text, sizeof g.text, step->text, strlen(step->text));
     if (*count < HM_REGION_STEPS) ++*count;
     for (size_t i = *count - 1; i > at; i--) near[i] = near[i - 1];
     near[at] = g;

@@ -7,7 +7,6 @@
 #include <math.h>
 
 static const char *const DIVERGENCE[] = {"klf", "klr", "tv"};
-static const char *const VERDICT[] = {"no", "yes", "vacuous", "inapplicable", "undecided"};
 static const struct {
     const char *name;
     unsigned numerator, denominator;
@@ -181,7 +180,7 @@ static void put_claim(struct hm_output *o, const struct hm_report *r, const stru
             count(f->accepts[1]), count(f->accepts[2]));
     for (size_t d = 0; d < 3; d++) {
         hm_putf(o, "%s\"%s\":{", d ? "," : "", DIVERGENCE[d]);
-        for (size_t v = 0; v < 5; v++) hm_putf(o, "%s\"%s\":%llu", v ? "," : "", VERDICT[v], count(f->verdict[d][v]));
+        for (size_t v = 0; v < HM_CERT_VERDICTS; v++) hm_putf(o, "%s\"%s\":%llu", v ? "," : "", hm_certified_names[v], count(f->verdict[d][v]));
         hm_put(o, "}");
     }
     hm_put(o, "},");
