@@ -273,7 +273,7 @@ static hm_status add_missing(const struct line *l)
     struct hm_finding_missing m = {.file = l->file};
     hm_status rc = get_text(l, l->json, "field", m.field, sizeof m.field);
     if (!rc) rc = get_text(l, l->json, "flag", m.flag, sizeof m.flag);
-    if (!rc) rc = get_count(l, l->json, "tokens", &m.tokens);
+    if (!rc) rc = get_count(l, l->json, l->f->file[l->file].comparison ? "places" : "tokens", &m.tokens);
     if (rc) return rc;
     if (l->f->missings < HM_FINDINGS_MISSING) l->f->missing[l->f->missings++] = m;
     else l->f->missing_more++;

@@ -30,12 +30,13 @@ static void counts_are_those_of_the_files(void **unused)
     assert_int_equal(hm_findings_unexplained(f), 7);
     assert_int_equal(hm_findings_undecided(f), 1);
     assert_true(hm_findings_compared(f) && !hm_findings_doubtful(&f->file[0]) && !hm_findings_doubtful(&f->file[1]));
-    assert_true(f->file[0].unknown == 1 && f->file[0].lines == 13 && f->file[1].tokens == 14);
+    assert_true(f->file[0].unknown == 1 && f->file[0].lines == 14 && f->file[1].tokens == 14);
     const struct hm_fork_shown *k = &f->fork[HM_FORK_WORD_UNEXPLAINED][0];
     assert_true(k->t == 7 && k->needs.lo == 0.25 && k->needs.hi > 0.25 && k->a.token == 5 && k->b.radius.lo == 0.125);
     assert_string_equal(k->b.second_text, k->a.token_text); // one token has one text
     assert_true(f->kind[1].count == 2 && !strcmp(f->kind[1].name, "all-zero"));
     assert_true(f->noises == 1 && f->noise[0].bins <= HM_FINDINGS_BINS && f->noise[0].quantile[4].hi == 0.5);
+    assert_true(f->missings == 2 && f->missing[0].tokens == 3 && f->missing[1].tokens == 12); // places of a comparison
     uint64_t all = 0;
     for (size_t i = 0; i < f->noise[0].bins; i++) all += f->noise[0].bin[i].count;
     assert_int_equal(all, 477); // 160 bins of i mod 7, joined in pairs
